@@ -37,19 +37,22 @@ void report_start(std::string_view workload, std::uint64_t bytes, std::uint64_t 
 	     seed, details);
 }
 
-void report_phase(std::uint64_t pass, std::string_view phase, std::uint64_t ns, std::uint64_t pages)
+void report_phase(std::uint64_t pass, std::string_view phase, const Span &span, std::uint64_t pages)
 {
-	line(R"({{"event": "phase", "pass": {}, "phase": "{}", "ns": {}, "pages": {}}})", pass, phase, ns, pages);
+	line(R"({{"event": "phase", "pass": {}, "phase": "{}", "ns": {}, "end_ns": {}, "pages": {}}})", pass, phase,
+	     span.end_ns - span.begin_ns, span.end_ns, pages);
 }
 
-void report_unit(std::uint64_t pass, std::uint64_t unit, std::uint64_t ns, std::uint64_t pages)
+void report_unit(std::uint64_t pass, std::uint64_t unit, const Span &span, std::uint64_t pages)
 {
-	line(R"({{"event": "unit", "pass": {}, "unit": {}, "ns": {}, "pages": {}}})", pass, unit, ns, pages);
+	line(R"({{"event": "unit", "pass": {}, "unit": {}, "ns": {}, "end_ns": {}, "pages": {}}})", pass, unit,
+	     span.end_ns - span.begin_ns, span.end_ns, pages);
 }
 
-void report_pass(std::uint64_t pass, std::uint64_t ns, std::uint64_t pages)
+void report_pass(std::uint64_t pass, const Span &span, std::uint64_t pages)
 {
-	line(R"({{"event": "pass", "pass": {}, "ns": {}, "pages": {}}})", pass, ns, pages);
+	line(R"({{"event": "pass", "pass": {}, "ns": {}, "end_ns": {}, "pages": {}}})", pass, span.end_ns - span.begin_ns,
+	     span.end_ns, pages);
 }
 
 void report_stalls(std::uint64_t pass, const Histogram &ns)

@@ -30,9 +30,15 @@ public:
 
 void report_start(std::string_view workload, std::uint64_t bytes, std::uint64_t passes, std::uint64_t seed,
 		  std::string_view details);
-void report_phase(std::uint64_t pass, std::string_view phase, std::uint64_t ns, std::uint64_t pages);
-void report_unit(std::uint64_t pass, std::uint64_t unit, std::uint64_t ns, std::uint64_t pages);
-void report_pass(std::uint64_t pass, std::uint64_t ns, std::uint64_t pages);
+// A stretch of CLOCK_MONOTONIC, in nanoseconds.
+struct Span {
+	std::uint64_t begin_ns;
+	std::uint64_t end_ns;
+};
+
+void report_phase(std::uint64_t pass, std::string_view phase, const Span &span, std::uint64_t pages);
+void report_unit(std::uint64_t pass, std::uint64_t unit, const Span &span, std::uint64_t pages);
+void report_pass(std::uint64_t pass, const Span &span, std::uint64_t pages);
 void report_stalls(std::uint64_t pass, const Histogram &ns);
 void report_corruption(const Corruption &corruption);
 void report_end(std::uint64_t verified_pages);

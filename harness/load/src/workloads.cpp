@@ -268,7 +268,7 @@ void run_mapped_file(const Options &options, bool tmpfs)
 
 	report_start(tmpfs ? "mmap-tmpfs" : "mmap-file", bytes, options.passes, options.seed,
 		     fmt::format(R"(, "unit_bytes": {}, "units": {})", options.bytes, options.units));
-	std::vector<std::uint64_t> unit_ns(options.units);
+	std::vector<Span> spans(options.units);
 	for (std::uint64_t pass = 0; pass < options.passes; ++pass) {
 		const auto begin = now_ns();
 		auto before = begin;
@@ -283,13 +283,12 @@ void run_mapped_file(const Options &options, bool tmpfs)
 						memory.dirty_again(i, pass - 1, pass);
 				}
 			}
-			const auto after = now_ns();
-			unit_ns[unit] = after - before;
-			before = after;
+			spans[unit] = {before, now_ns()};
+			before = spans[unit].end_ns;
 		}
 		for (std::uint64_t unit = 0; unit < options.units; ++unit)
-			report_unit(pass, unit, unit_ns[unit], unit_pages);
-		report_pass(pass, before - begin, pages);
+			report_unit(pass, unit, spans[unit], unit_pages);
+		report_pass(pass, {begin, before}, pages);
 		provoke(options, pass);
 	}
 }
@@ -310,7 +309,7 @@ void run_cycle(const Options &options, const char *name)
 			else
 				memory.dirty_again(i, pass - 1, pass);
 		}
-		report_pass(pass, now_ns() - begin, pages);
+		report_pass(pass, {begin, now_ns()}, pages);
 		provoke(options, pass);
 	}
 }
@@ -333,13 +332,12 @@ void run_random_dirty(const Options &options)
 				memory.dirty_again(order(i), pass - 1, pass);
 		}
 		const auto middle = now_ns();
-		report_phase(pass, "dirty", middle - begin, pages);
-		const auto read_begin = now_ns();
 		for (std::uint64_t i = 0; i < pages; ++i)
 			memory.verify(i, pass);
-		const auto read_ns = now_ns() - read_begin;
-		report_phase(pass, "read", read_ns, pages);
-		report_pass(pass, middle - begin + read_ns, 2 * pages);
+		const auto end = now_ns();
+		report_phase(pass, "dirty", {begin, middle}, pages);
+		report_phase(pass, "read", {middle, end}, pages);
+		report_pass(pass, {begin, end}, 2 * pages);
 		provoke(options, pass);
 	}
 }
@@ -468,7 +466,7 @@ void run_interleave(const Options &options)
 			const auto begin = now_ns();
 			lost = !give_turn(first) || !take_turn(done);
 			if (!lost) {
-				report_pass(pass, now_ns() - begin, pages * options.processes);
+				report_pass(pass, {begin, now_ns()}, pages * options.processes);
 				provoke(options, pass);
 			}
 		}
@@ -525,7 +523,7 @@ void run_zipf(const Options &options)
 	const auto begin = now_ns();
 	for (std::uint64_t i = 0; i < pages; ++i)
 		memory.dirty(i, 0);
-	report_phase(0, "fill", now_ns() - begin, pages);
+	report_phase(0, "fill", {begin, now_ns()}, pages);
 	for (std::uint64_t pass = 0; pass < options.passes; ++pass) {
 		const auto pass_begin = now_ns();
 		for (std::uint64_t n = 0; n < options.operations; ++n) {
@@ -537,7 +535,7 @@ void run_zipf(const Options &options)
 				memory.verify(page, writes[page]);
 			}
 		}
-		report_pass(pass, now_ns() - pass_begin, options.operations);
+		report_pass(pass, {pass_begin, now_ns()}, options.operations);
 		provoke(options, pass);
 	}
 }
@@ -592,8 +590,9 @@ void run_alloc_steady(const Options &options)
 			due = std::max(due, end);
 			slot = (slot + 1) % slots;
 		}
+		const Span span = {begin, now_ns()};
 		report_stalls(pass, stalls[pass]);
-		report_pass(pass, now_ns() - begin, options.allocations * chunk_pages);
+		report_pass(pass, span, options.allocations * chunk_pages);
 		provoke(options, pass);
 	}
 }

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The test kernel's configuration: fragments merged by the kernel's own tool, and verified."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .common import ROOT, Failure, clean_env, run
+from .source import Base, git
+
+LINE = re.compile(r"^(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)$")
+PROFILES = ROOT / "scripts" / "profiles"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One line of a fragment; `value` is None for "is not set"."""
+
+    symbol: str
+    value: str | None
+    where: str
+
+    def line(self) -> str:
+        return f"# CONFIG_{self.symbol} is not set" if self.value is None else f"CONFIG_{self.symbol}={self.value}"
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """What is asked for: always, and `optional` only of trees that know the symbol."""
+
+    asked: tuple[Ask, ...]
+    optional: tuple[Ask, ...]
+
+    def text(self) -> str:
+        """All that decides the configuration, apart from the tree: part of a kernel's key."""
+        return "\n".join([a.line() for a in self.asked] + ["# where known:"] + [a.line() for a in self.optional]) + "\n"
+
+
+def read_fragment(path: Path) -> list[Ask]:
+    try:
+        text = path.read_text()
+    except OSError as e:
+        raise Failure(f"configuration fragment {path}: {e.strerror}") from e
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        m = LINE.match(line)
+        if m:
+            found.append(Ask(m[1] or m[3], None if m[3] or m[2] == "n" else m[2], f"{path.name}:{number}"))
+        elif line and not line.startswith("#"):
+            raise Failure(f"{path}:{number}: neither CONFIG_NAME=value nor '# CONFIG_NAME is not set': {line}")
+    return found
+
+
+def profile_fragment(name: str) -> Path:
+    path = PROFILES / f"{name}.config"
+    if not re.fullmatch(r"[\w-]+", name) or not path.is_file():
+        known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.config"))) or "none"
+        raise Failure(f"there is no profile {name!r}; there are: {known}")
+    return path
+
+
+def fragments(profiles: list[str], extra: list[Path]) -> Fragments:
+    """The snippet, then the profiles, then the user's fragments; a later line replaces an earlier one."""
+    paths = [ROOT / "Kconfig.snippet", *(profile_fragment(p) for p in profiles), *extra]
+    asked: dict[str, Ask] = {}
+    for path in paths:
+        for ask in read_fragment(path):
+            asked.pop(ask.symbol, None)
+            asked[ask.symbol] = ask
+    # A configuration that says something of an optional symbol has the last word.
+    optional = [a for a in read_fragment(ROOT / "Kconfig.series") if a.symbol not in asked]
+    return Fragments(tuple(asked.values()), tuple(optional))
+
+
+def definition(base: Base, commit: str, symbol: str) -> str:
+    """The Kconfig text that defines a symbol, "" where the tree has none."""
+    found = run(["git", f"--git-dir={base.repo}", "grep", "-nE", "-A12", rf"^(menu)?config {symbol}$", commit, "--",
+                 "*Kconfig*"], env=clean_env(), check=False)
+    return found.stdout
+
+
+def known_optional(base: Base, commit: str, wanted: Fragments) -> tuple[Ask, ...]:
+    return tuple(a for a in wanted.optional if definition(base, commit, a.symbol))
+
+
+def configure(tree: Path, base: Base, commit: str, wanted: Fragments) -> tuple[str, list[str]]:
+    """Write tree/.config for the commit that is checked out there.
+
+    Returns the configuration's text and a line for each optional symbol, granted or
+    left out. An option asked for and not granted is an error that names it.
+    """
+    present = known_optional(base, commit, wanted)
+    notes = [f"{a.line()}: {'asked for' if a in present else 'left out, this tree does not know it'}"
+             for a in wanted.optional]
+    asked = (*wanted.asked, *present)
+    fragment, result = tree / ".config.asked", tree / ".config.new"
+    fragment.write_text("".join(a.line() + "\n" for a in asked))
+    result.unlink(missing_ok=True)
+    # allnoconfig with what is asked for on top: nothing else is switched on.
+    run(["scripts/kconfig/merge_config.sh", "-n", fragment.name], cwd=tree,
+        env=clean_env(KCONFIG_CONFIG=result.name))
+    text = result.read_text()
+    verify(base, commit, asked, text)
+    old = tree / ".config"
+    if not old.exists() or old.read_text() != text:
+        result.replace(old)  # an equal one keeps its time, so that make need not look again
+    else:
+        result.unlink()
+    return text, notes
+
+
+def verify(base: Base, commit: str, asked: tuple[Ask, ...], text: str) -> None:
+    got: dict[str, str | None] = {}
+    for line in text.splitlines():
+        if m := LINE.match(line):
+            got[m[1] or m[3]] = None if m[3] else m[2]
+    bad = [a for a in asked if got.get(a.symbol) != a.value]
+    if not bad:
+        return
+    lines = []
+    for ask in bad:
+        have = got.get(ask.symbol)
+        granted = "is not set" if have is None else f"={have}"
+        lines.append(f"  CONFIG_{ask.symbol}: asked for {'is not set' if ask.value is None else '=' + ask.value} "
+                     f"({ask.where}), the result has {granted}")
+        rule = definition(base, commit, ask.symbol)
+        if not rule:
+            lines.append("    this kernel has no such option")
+        for m in re.finditer(r"\.?Kconfig\S*-\d+-\s+(depends on .*|select .*)$", rule, re.M):
+            if m[1].startswith("depends"):
+                lines.append(f"    {m[1]}")
+    raise Failure(f"configuration not granted by Linux {base.version}:\n" + "\n".join(lines)
+                  + "\n  remedy: ask for what it depends on too, or leave it out")

@@ -143,7 +143,7 @@ static const struct simdisk_model models[] = {
 		.report_write_cache = 1,
 		.depth = 32,
 		.reorder = 1,
-		.max_age_ns = MS(100),
+		.max_age_ns = MS(400),
 		.command_read_ns = US(50),
 		.command_write_ns = US(50),
 		.link_read_bytes_per_s = MB(270),
@@ -177,7 +177,7 @@ static const struct simdisk_model models[] = {
 		.report_write_cache = 1,
 		.depth = 32,
 		.reorder = 1,
-		.max_age_ns = MS(100),
+		.max_age_ns = MS(400),
 		.command_read_ns = US(50),
 		.command_write_ns = US(50),
 		.link_read_bytes_per_s = MB(540),
@@ -1057,11 +1057,9 @@ static void arm_destage(struct simdisk_engine *e, u64 now_ns)
 	e->going.end = x->start + sectors;
 	e->going.seq = x->seq;
 	x->start += sectors;
+	/* what is on its way is counted as dirty until it is out */
 	if (x->start == x->end)
 		extent_remove(e, best);
-	else
-		e->dirty_sectors -= sectors;
-	e->dirty_sectors += sectors;	/* still counted, until it is out */
 
 	memset(&e->destage, 0, sizeof(e->destage));
 	e->destage.op = SIMDISK_WRITE;

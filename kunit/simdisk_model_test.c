@@ -27,7 +27,7 @@
 
 #define LOOP_DEPTH_MAX	128
 
-enum pattern { IN_ORDER, AT_RANDOM };
+enum pattern { IN_ORDER, IN_DISORDER };
 
 struct loop {
 	struct simdisk_engine e;
@@ -69,7 +69,7 @@ static void submit_next(struct loop *l, struct simdisk_io *io, enum simdisk_op o
 	io->op = op;
 	io->fua = false;
 	io->sectors = sectors;
-	if (pattern == AT_RANDOM)
+	if (pattern == IN_DISORDER)
 		l->next_sector = (next_random(&l->random) % (span / sectors)) * sectors;
 	io->sector = l->next_sector;
 	l->next_sector += sectors;
@@ -130,7 +130,7 @@ static u64 measure_iops(struct kunit *test, const struct simdisk_model *m,
 {
 	struct loop *l = new_loop(test, m);
 
-	return per_second(count, run_loop(test, l, op, AT_RANDOM, 4096, span, queue_depth,
+	return per_second(count, run_loop(test, l, op, IN_DISORDER, 4096, span, queue_depth,
 					  count));
 }
 
@@ -596,12 +596,12 @@ static void write_cache_full(struct kunit *test)
 	u64 cached, through;
 
 	/* 400 random writes fit neither the cache nor its table of extents */
-	cached = run_loop(test, l, SIMDISK_WRITE, AT_RANDOM, 4096, 200 * T_MB, 4, 400);
+	cached = run_loop(test, l, SIMDISK_WRITE, IN_DISORDER, 4096, 200 * T_MB, 4, 400);
 	KUNIT_EXPECT_LE(test, l->e.nr_extents, (u64)SIMDISK_EXTENTS_MAX);
 	KUNIT_EXPECT_GE(test, l->e.n.destages, 400ULL - SIMDISK_EXTENTS_MAX - 8);
 	m.write_cache_bytes = 0;
 	l = new_loop(test, &m);
-	through = run_loop(test, l, SIMDISK_WRITE, AT_RANDOM, 4096, 200 * T_MB, 4, 400);
+	through = run_loop(test, l, SIMDISK_WRITE, IN_DISORDER, 4096, 200 * T_MB, 4, 400);
 	KUNIT_EXPECT_EQ(test, l->e.n.destages, 0ULL);
 	/* the cache sorts what it writes out: faster, but no miracle */
 	KUNIT_EXPECT_LT(test, cached, through);
@@ -735,7 +735,7 @@ static void ncq_starves_nobody(struct kunit *test)
 	m.cache_segments = 0;
 	simdisk_engine_init(&l->e, &m);
 	for (i = 0; i < 31; i++)
-		submit_next(l, &l->io[i], SIMDISK_READ, AT_RANDOM, 8, 100000);
+		submit_next(l, &l->io[i], SIMDISK_READ, IN_DISORDER, 8, 100000);
 	far->op = SIMDISK_READ;
 	far->sector = 900000000;
 	far->sectors = 8;
@@ -752,7 +752,7 @@ static void ncq_starves_nobody(struct kunit *test)
 			if (io == far)
 				seen = true;
 			else
-				submit_next(l, io, SIMDISK_READ, AT_RANDOM, 8, 100000);
+				submit_next(l, io, SIMDISK_READ, IN_DISORDER, 8, 100000);
 		}
 	}
 	KUNIT_EXPECT_GE(test, far->done_ns, m.max_age_ns);

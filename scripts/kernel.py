@@ -60,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     config(c)
     c.add_argument("--explain", "--dry-run", action="store_true", help="say what would be built and why; build nothing")
     c.add_argument("--no-initramfs", action="store_true", help="kernel and modules only")
+    c.add_argument("--kunit", action="store_true", help="the KUnit suites and kunit.ko beside the bench's own modules")
     return p
 
 
@@ -90,7 +91,8 @@ def main(argv: list[str]) -> int:
         out({"dir": str(args.dir.resolve()), "commit": commit, "base": base.commit, "step": step.name})
     else:
         for name in args.step or ["base"]:
-            req = build.Request(base, series.find_step(name, base.version), args.profile, args.config)
+            req = build.Request(base, series.find_step(name, base.version), args.profile, args.config,
+                                getattr(args, "kunit", False))
             if args.command == "key":
                 out({"step": req.step.name, "key": req.key, "inputs": req.inputs})
             elif args.explain:

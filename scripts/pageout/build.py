@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import kconfig, series
 from .common import (ROOT, Failure, Progress, cache_root, clean_env, digest, duration, entry_info, explain_oserror,
-                     file_digest, locked, need_space, publish, run, say, stream)
+                     locked, need_space, publish, run, say, stream)
 from .source import Base, git
 
 # Raise it when a kernel built by an older version of this file must not be used.
@@ -30,18 +30,21 @@ class Request:
     step: series.Step
     profiles: list[str] = field(default_factory=list)
     extra: list[Path] = field(default_factory=list)
+    kunit: bool = False  # the KUnit suites too, beside the bench's own modules
 
     def __post_init__(self) -> None:
         self.wanted = kconfig.fragments(self.profiles, self.extra)
+        self.commit = series.apply(self.base, self.step.patches)
+        self.asked = kconfig.effective(self.base, self.commit, self.wanted)
         self.inputs = {
-            "base": self.base.tree,
-            "patches": [digest(p.content) for p in self.step.patches],
-            "config": digest(self.wanted.text()),
+            # The tree that base and patches give: a patch whose message alone changed builds nothing.
+            "source": git(self.base.repo, "rev-parse", f"{self.commit}^{{tree}}"),
+            "config": digest(kconfig.text(self.asked)),
             "compiler": compiler(),
             "build_version": BUILD_VERSION,
         }
         self.key = digest(json.dumps(self.inputs, sort_keys=True))[:32]
-        slot = digest("work", self.base.lineage, self.base.origin if self.base.lineage == "package" else "",
+        slot = digest("work", self.base.lineage,
                       *self.profiles, *(str(p.resolve()) for p in self.extra))[:20]
         self.work = cache_root() / "work" / slot
         self.kernel_dir = cache_root() / "kernels" / self.key
@@ -91,30 +94,31 @@ def why_build(req: Request) -> str:
             nearest = (rank, differs, str(other.get("step")))
     if nearest is None:
         return "no kernel is in the cache"
-    words = {"base": "the base kernel", "patches": "the patches", "config": "the configuration asked for",
+    words = {"source": "the source (base and patches)", "config": "the configuration asked for",
              "compiler": "the compiler", "build_version": "the build script"}
     return f"not in the cache; the nearest one (step {nearest[2]}) differs in {', '.join(words[d] for d in nearest[1])}"
 
 
-def module_sources() -> dict[str, Path]:
-    """Folders of modules that are built for each kernel, by name."""
-    candidates = [*sorted((ROOT / "module").glob("*")), ROOT / "kunit"]
-    return {str(p.relative_to(ROOT)): p for p in candidates if (p / "Kbuild").is_file() or (p / "Makefile").is_file()}
+def module_folders(kunit: bool) -> list[Path]:
+    """Folders that are built into modules, each with a Kbuild or Makefile of its own."""
+    candidates = [*sorted((ROOT / "module").glob("*")), *([ROOT / "kunit"] if kunit else [])]
+    return [p for p in candidates if (p / "Kbuild").is_file() or (p / "Makefile").is_file()]
 
 
-def source_files() -> list[Path]:
-    """Every source of the out-of-tree modules; build products are none."""
+def source_files(kunit: bool) -> list[Path]:
+    """Every source of those folders; a developer's build products there are none."""
     found = []
-    for top in (ROOT / "module", ROOT / "kunit"):
-        for p in sorted(top.rglob("*")):
+    for folder in module_folders(kunit):
+        for p in sorted(folder.rglob("*")):
             if p.is_file() and (p.suffix in (".c", ".h", ".S") or p.name in ("Kbuild", "Makefile", "Kconfig")) \
                     and not p.name.endswith(".mod.c") and not p.name.startswith("."):
                 found.append(p)
     return found
 
 
-def modules_key(kernel_key: str) -> str:
-    return digest(kernel_key, *(x for p in source_files() for x in (str(p.relative_to(ROOT)), p.read_bytes())))[:32]
+def modules_entry(req: Request) -> Path:
+    sources = (x for p in source_files(req.kunit) for x in (str(p.relative_to(ROOT)), p.read_bytes()))
+    return cache_root() / "modules" / digest(req.key, "kunit" if req.kunit else "", *sources)[:32]
 
 
 class Builder:
@@ -125,11 +129,10 @@ class Builder:
         self.lock_fd = lock_fd
         self.tree = req.work / "tree"
         self.log = req.work / "build.log"
-        self.commit = ""
+        self.commit = req.commit
 
     def checkout(self) -> None:
         """Bring the working tree to the step's commit; git rewrites only files that differ."""
-        self.commit = series.apply(self.req.base, self.req.step.patches)
         env = clean_env()
         if not (self.tree / ".git").exists():
             need_space(self.req.work, 4 << 30, "a working tree with its objects")
@@ -189,9 +192,10 @@ class Builder:
         return count
 
     def configure(self) -> str:
-        text, notes = kconfig.configure(self.tree, self.req.base, self.commit, self.req.wanted)
-        for note in notes:
-            say(f"step {self.req.step.name}: {note}")
+        text = kconfig.configure(self.tree, self.req.base, self.commit, self.req.asked)
+        for ask in self.req.wanted.optional:
+            known = ask in self.req.asked
+            say(f"step {self.req.step.name}: {ask.line()}: {'asked for' if known else 'left out, unknown to this tree'}")
         return text
 
     def kernel(self) -> dict:
@@ -222,10 +226,11 @@ class Builder:
                 shutil.copy(built, temp / "modules" / built.name)
             return {
                 "schema": "pageout-kernel/1", "key": self.req.key, "inputs": self.req.inputs, "step": self.req.step.name,
-                "subject": self.req.step.subject, "base": {"version": self.req.base.version, "origin": self.req.base.origin},
+                "subject": self.req.step.subject, "base": {"tree": self.req.base.tree, "version": self.req.base.version,
+                         "origin": self.req.base.origin},
                 "patches": [p.path.name for p in self.req.step.patches], "profiles": self.req.profiles,
                 "kernel_release": release, "config_digest": digest(config)[:32], "compiler": compiler(),
-                "fragments": self.req.wanted.text(), "build_s": round(time.monotonic() - start, 1),
+                "asked": kconfig.text(self.req.asked), "build_s": round(time.monotonic() - start, 1),
             }
 
         return publish(self.req.kernel_dir, fill)
@@ -239,7 +244,7 @@ class Builder:
             shutil.copy(self.req.kernel_dir / "Module.symvers", self.tree / "Module.symvers")
             self.make(f"preparing step {self.req.step.name} for modules", None, "modules_prepare")
         scratch = self.req.work / "modules"
-        wanted = {p.relative_to(ROOT): p for p in source_files()}
+        wanted = {p.relative_to(ROOT): p for p in source_files(self.req.kunit)}
         for old in [p for p in scratch.rglob("*") if p.is_file()]:
             rel = old.relative_to(scratch)
             if rel not in wanted:
@@ -250,13 +255,14 @@ class Builder:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, copy)
         built: list[Path] = []
-        for name in module_sources():
+        for name in (p.relative_to(ROOT) for p in module_folders(self.req.kunit)):
             folder = scratch / name
             self.make(f"building {name} for step {self.req.step.name}", None, f"M={folder}", "modules")
             built += sorted(folder.glob("*.ko"))
 
         def fill(temp: Path) -> dict:
-            for path in [*sorted((self.req.kernel_dir / "modules").glob("*.ko")), *built]:
+            own = sorted((self.req.kernel_dir / "modules").glob("*.ko")) if self.req.kunit else []
+            for path in [*own, *built]:
                 shutil.copy(path, temp / path.name)
             return {"schema": "pageout-modules/1", "kernel": self.req.key, "step": self.req.step.name}
 
@@ -282,7 +288,7 @@ def initramfs(modules_dir: Path) -> Path:
 def build(req: Request, with_images: bool = True) -> dict:
     """Make what is missing of a step; the description that `kernel.py build` prints."""
     info, _ = entry_info(req.kernel_dir)
-    modules_dir = cache_root() / "modules" / modules_key(req.key)
+    modules_dir = modules_entry(req)
     modules_info, modules_why = entry_info(modules_dir)
     if info is None or modules_info is None:
         with locked(req.work / "lock", f"the working tree of {req.base.origin}") as fd:
@@ -314,7 +320,7 @@ def build(req: Request, with_images: bool = True) -> dict:
 def explain(req: Request) -> dict:
     """What `build` would do and why, without doing it."""
     why = why_build(req)
-    modules_dir = cache_root() / "modules" / modules_key(req.key)
+    modules_dir = modules_entry(req)
     modules_why = entry_info(modules_dir)[1]
     return {"step": req.step.name, "key": req.key, "kernel": why or "in the cache",
             "modules": modules_why or "in the cache", "inputs": req.inputs, "work": str(req.work)}

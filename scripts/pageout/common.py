@@ -151,7 +151,7 @@ def locked(path: Path, what: str) -> Iterator[int]:
                     break
             progress.done("free now")
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"process {os.getpid()} ({' '.join(sys.argv[1:4])})\n".encode(), 0)
+        os.pwrite(fd, f"process {os.getpid()} ({os.path.basename(sys.argv[0])} {' '.join(sys.argv[1:4])})\n".encode(), 0)
         yield fd
     finally:
         os.close(fd)

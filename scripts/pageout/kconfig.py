@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .common import ROOT, Failure, clean_env, run
-from .source import Base, git
+from .source import Base
 
 LINE = re.compile(r"^(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)$")
 PROFILES = ROOT / "scripts" / "profiles"
@@ -33,9 +33,10 @@ class Fragments:
     asked: tuple[Ask, ...]
     optional: tuple[Ask, ...]
 
-    def text(self) -> str:
-        """All that decides the configuration, apart from the tree: part of a kernel's key."""
-        return "\n".join([a.line() for a in self.asked] + ["# where known:"] + [a.line() for a in self.optional]) + "\n"
+
+def text(asked: tuple[Ask, ...]) -> str:
+    """All that decides the configuration, apart from the tree."""
+    return "".join(a.line() + "\n" for a in asked)
 
 
 def read_fragment(path: Path) -> list[Ask]:
@@ -82,39 +83,35 @@ def definition(base: Base, commit: str, symbol: str) -> str:
     return found.stdout
 
 
-def known_optional(base: Base, commit: str, wanted: Fragments) -> tuple[Ask, ...]:
-    return tuple(a for a in wanted.optional if definition(base, commit, a.symbol))
+def effective(base: Base, commit: str, wanted: Fragments) -> tuple[Ask, ...]:
+    """What is asked of the tree of that commit: everything, less the optional symbols it does not know."""
+    return (*wanted.asked, *(a for a in wanted.optional if definition(base, commit, a.symbol)))
 
 
-def configure(tree: Path, base: Base, commit: str, wanted: Fragments) -> tuple[str, list[str]]:
-    """Write tree/.config for the commit that is checked out there.
+def configure(tree: Path, base: Base, commit: str, asked: tuple[Ask, ...]) -> str:
+    """Write tree/.config for the commit that is checked out there and return its text.
 
-    Returns the configuration's text and a line for each optional symbol, granted or
-    left out. An option asked for and not granted is an error that names it.
+    An option asked for and not granted is an error that names it.
     """
-    present = known_optional(base, commit, wanted)
-    notes = [f"{a.line()}: {'asked for' if a in present else 'left out, this tree does not know it'}"
-             for a in wanted.optional]
-    asked = (*wanted.asked, *present)
     fragment, result = tree / ".config.asked", tree / ".config.new"
-    fragment.write_text("".join(a.line() + "\n" for a in asked))
+    fragment.write_text(text(asked))
     result.unlink(missing_ok=True)
     # allnoconfig with what is asked for on top: nothing else is switched on.
     run(["scripts/kconfig/merge_config.sh", "-n", fragment.name], cwd=tree,
         env=clean_env(KCONFIG_CONFIG=result.name))
-    text = result.read_text()
-    verify(base, commit, asked, text)
+    got = result.read_text()
+    verify(base, commit, asked, got)
     old = tree / ".config"
-    if not old.exists() or old.read_text() != text:
+    if not old.exists() or old.read_text() != got:
         result.replace(old)  # an equal one keeps its time, so that make need not look again
     else:
         result.unlink()
-    return text, notes
+    return got
 
 
-def verify(base: Base, commit: str, asked: tuple[Ask, ...], text: str) -> None:
+def verify(base: Base, commit: str, asked: tuple[Ask, ...], config: str) -> None:
     got: dict[str, str | None] = {}
-    for line in text.splitlines():
+    for line in config.splitlines():
         if m := LINE.match(line):
             got[m[1] or m[3]] = None if m[3] else m[2]
     bad = [a for a in asked if got.get(a.symbol) != a.value]

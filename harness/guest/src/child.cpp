@@ -84,9 +84,10 @@ Child::Child(const How &how)
 	env.push_back(nullptr);
 
 	// A program inherits what the OOM killer thinks of its parent.
+	const auto own_score = read_file("/proc/self/oom_score_adj");
 	write_file("/proc/self/oom_score_adj", std::to_string(how.oom_score_adj), "starting " + how.argv[0]);
 	const int error = posix_spawnp(&pid_, argv[0], &actions.files, &actions.attributes, argv.data(), env.data());
-	try_write_file("/proc/self/oom_score_adj", "-1000");
+	try_write_file("/proc/self/oom_score_adj", own_score);
 	if (error != 0)
 		fail("cannot execute " + how.argv[0] + ": " + std::strerror(error));
 	out_ = std::move(out_read);

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,7 +58,7 @@ struct Latency {
 };
 
 // What became of the requests of one direction (or of all flushes, or of all discards).
-struct Direction {
+struct Flow {
     Count queued;          // Q: bios that arrived
     Count split;           // X: extra bios made by splitting
     Count bounced;         // B
@@ -73,43 +74,84 @@ struct Direction {
     Count completed;       // C: a request completed in parts counts once for each part
     Count failed;          // those of completed whose error was not 0
 
-    Histogram dispatched_bytes;  // sizes of the dispatched requests
-    // Neighbouring dispatches: how many in a row, each starting where the one before ended, and how far the others jumped.
-    // Filled when Options::order is set.
-    Histogram run_bytes;
-    Histogram seek_sectors;
-    std::uint64_t sequential = 0;  // dispatches that continued the one before
-    // Requests at the driver, D to C or R. Filled when Options::order is set.
-    std::uint64_t depth_max = 0;
-    double depth_mean = 0;  // over time, from the first event to the last
-
-    Latency q2g, q2m, g2i, i2d, d2c, q2c;  // filled when Options::lives is set
-    std::uint64_t orphans = 0;             // events whose earlier half was not in the capture; in no latency
-    std::uint64_t unfinished = 0;          // bios queued or requests made that never completed in the capture
-
-    Count merged_bio() const;
-    Count merged() const;
+    Count merged_bio() const;  // back and front
+    Count merged() const;      // and whole requests: blkparse's "Merges"
     // (Q + X) - (D - R + M): 0 when every bio is accounted for, up to those in flight at either end of the capture.
     std::int64_t identity_residue() const;
-    void operator+=(const Direction& o);  // adds counts and histograms; latencies and mean depths are left out
+    void operator+=(const Flow& o);
+    bool any() const;
 };
 
-// The counts of one device, CPU or process, or of all of them.
-struct Counts {
-    Direction read, write;  // ordinary requests; write zeroes and zone appends are writes
-    Direction flush;        // empty flushes: written by Q, read by D and C in blkparse's eyes
-    Direction discard;      // discards and secure erases
-    Direction packet_read, packet_write;  // passthrough commands
+// The same with what only makes sense for a device or for all devices.
+struct Direction : Flow {
+    Histogram dispatched_bytes;  // sizes of the dispatched requests
+    // Filled when Options::order is set, for reads and writes: the lengths of runs of dispatches of this direction in which each
+    // starts where the one before ended; how many continued such a run; and how far each dispatch started from the end of the
+    // device's dispatch before it, whichever direction that was.
+    Histogram run_bytes;
+    std::uint64_t sequential = 0;
+    Histogram seek_sectors;
+    // Requests at the driver, D to C or R, where Options::order is set; of devices, and of the total where that is one device's.
+    std::uint64_t depth_max = 0;
+    double depth_mean = 0;  // over time, from the device's first event to its last
+
+    // Filled when Options::lives is set.
+    Latency q2g, q2m, g2i, i2d, d2c, q2c;
+    std::uint64_t orphans = 0;     // events whose earlier half was not in the capture; in no latency
+    std::uint64_t unfinished = 0;  // bios that never completed in the capture (and requests whose bios it does not hold)
+    // What identity_residue() consists of: waiting + ended_early - started_before, unless something is unexplained.
+    std::int64_t waiting = 0;         // bios without a request and requests not at the driver when the capture ends
+    std::int64_t ended_early = 0;     // bios and requests completed without having been dispatched
+    std::int64_t started_before = 0;  // bios and requests that appear without having been queued
+
+    // Adds counts and histograms, orphans and unfinished; percentiles and depths cannot be added and are left alone.
+    void operator+=(const Direction& o);
+};
+
+template <class D>
+struct BasicCounts {
+    D read, write;  // ordinary requests; write zeroes and zone appends are writes
+    D flush;        // empty flushes: written by Q, read by D and C in blkparse's eyes
+    D discard;      // discards and secure erases
+    D packet_read, packet_write;  // passthrough commands
     std::uint64_t plugs = 0;
     std::uint64_t unplugs = 0;        // by the submitter
     std::uint64_t timer_unplugs = 0;  // by the timer
-    Histogram unplug_depth;           // requests in the plug when it was flushed
     std::uint64_t driver_data = 0;
     std::uint64_t aborted = 0;
-    std::uint64_t events = 0;  // all of the above and the events of kinds not counted apart; notes are not events
+    std::uint64_t events = 0;  // all of the above; notes are not events
     std::uint64_t notes = 0;
 
-    void operator+=(const Counts& o);
+    template <class E>
+    void operator+=(const BasicCounts<E>& o)
+    {
+        read += o.read;
+        write += o.write;
+        flush += o.flush;
+        discard += o.discard;
+        packet_read += o.packet_read;
+        packet_write += o.packet_write;
+        plugs += o.plugs;
+        unplugs += o.unplugs;
+        timer_unplugs += o.timer_unplugs;
+        driver_data += o.driver_data;
+        aborted += o.aborted;
+        events += o.events;
+        notes += o.notes;
+    }
+};
+
+// The counts of one CPU, process, partition or interval.
+using FlowCounts = BasicCounts<Flow>;
+
+// The counts of one device, or of all of them.
+struct Counts : BasicCounts<Direction> {
+    Histogram unplug_depth;  // requests in the plug when it was flushed
+    void operator+=(const Counts& o)
+    {
+        BasicCounts::operator+=(o);
+        unplug_depth += o.unplug_depth;
+    }
 };
 
 struct DeviceId {
@@ -119,23 +161,24 @@ struct DeviceId {
 
 struct CpuCounts {
     std::uint32_t cpu = 0;
-    Counts counts;
+    FlowCounts counts;
 };
 
 struct ProcessCounts {
     std::uint32_t pid = 0;
     std::string comm;  // empty: no process note told its name
-    Counts counts;
+    FlowCounts counts;
 };
 
 struct PartitionCounts {
     DeviceId id;
     std::uint64_t start_sector = 0;
-    Counts counts;
+    FlowCounts counts;
 };
 
 struct Device {
     DeviceId id;
+    std::string input;  // the basename, file or stream it came from
     Counts counts;
     std::vector<CpuCounts> cpus;              // in order of number
     std::vector<PartitionCounts> partitions;  // Options::partitions; in order of start
@@ -166,14 +209,18 @@ struct Diagnostic {
 enum class Verdict {
     ok,      // everything was read
     damage,  // totals are partial
-    refused  // at least one input was not read at all
+    refused  // at least one input could not be opened or is no capture
 };
 
 // Requests of one interval, for the CSV.
 struct Interval {
+    std::string input;
     DeviceId device;
-    std::uint64_t index = 0;  // interval number from the capture's first event
-    Counts counts;
+    std::uint64_t index = 0;     // number of the interval, from the capture's first event
+    std::uint64_t start_ns = 0;  // since the capture's first event
+    FlowCounts counts;
+    double read_depth_mean = 0, write_depth_mean = 0;  // requests at the driver, over the interval
+    std::uint64_t read_depth_max = 0, write_depth_max = 0;
 };
 
 struct Options {
@@ -183,7 +230,33 @@ struct Options {
     bool partitions = false;  // count by partition too
     std::uint64_t interval_ns = 0;  // nonzero: fill Summary::intervals (implies order)
     std::size_t window_bytes = 24u << 20;  // how far a merged stream's events are put in order again
+    std::size_t sample_bytes = 16u << 20;  // latency samples kept in memory before they go to a temporary file in $TMPDIR
     std::optional<std::uint64_t> dropped;  // the kernel's dropped count, where the caller knows it
+    std::function<void(Interval&&)> on_interval;       // takes each interval instead of Summary::intervals
+    std::function<void(std::uint64_t)> on_progress;  // called now and then with the bytes read so far
+};
+
+// What blkparse counts, in its own arithmetic: KiB and the bytes that are left over, apart. [0] is reads, [1] writes.
+struct BlkparseStats {
+    struct Item {
+        std::uint64_t count = 0;
+        std::uint64_t kb = 0;
+        std::uint64_t b = 0;
+    };
+    std::array<Item, 2> queued, dispatched, requeued, completed, merged;
+    std::array<Item, 2> pc_queued, pc_dispatched, pc_requeued, pc_completed;
+    std::uint64_t io_unplugs = 0, timer_unplugs = 0;
+    void operator+=(const BlkparseStats& o);
+};
+
+// One of blkparse's devices: all files of a basename, or one device of a merged stream.
+struct BlkparseDevice {
+    std::string name;
+    std::vector<std::pair<std::uint32_t, BlkparseStats>> cpus;  // those with events, in order of number
+    std::array<std::uint32_t, 2> depth_max{};
+    std::uint64_t events = 0;
+    std::uint64_t first_ns = 0, last_ns = 0;
+    std::uint64_t skips = 0, skipped_events = 0;
 };
 
 struct Summary {
@@ -205,6 +278,7 @@ struct Summary {
     std::uint64_t first_ns = 0, last_ns = 0;      // monotonic, of events
     std::optional<std::int64_t> wall_offset_ns;  // wall clock = monotonic + this; from the capture's timestamp note
     bool byte_swapped = false;                    // the traced machine's byte order is not this one's
+    std::vector<BlkparseDevice> blkparse;         // for to_blkparse(); depth is filled when Options::order is set
     std::vector<std::string> messages;            // the first 64 messages
 };
 
@@ -215,7 +289,19 @@ Summary tally(std::span<const std::string> inputs, const Options& options = {});
 Summary tally_bytes(std::span<const std::byte> stream, std::string_view name, const Options& options = {});
 
 std::string to_json(const Summary& summary);  // schema "blktally/1": docs/blktally.md
-std::string to_text(const Summary& summary);
+struct TextOptions {
+    bool cpus = false;  // a block for each CPU too
+};
+std::string to_text(const Summary& summary, const TextOptions& options = {});
+std::string to_check(const Summary& summary);  // the damage and order report alone
+// The blocks that `blkparse -f '' -i NAME` ends with, byte for byte; with commas as blkparse prints them where the locale en_US
+// is installed, without as it does elsewhere.
+std::string to_blkparse(const Summary& summary, bool commas = false);
+// One of those blocks, from its counters.
+std::string blkparse_block(std::string_view title, const BlkparseStats& stats,
+                           const std::array<std::uint32_t, 2>* depth_max, bool commas = false);
+std::string csv_header();
+std::string csv_row(const Interval& interval, std::uint64_t interval_ns);
 // 0: everything read; 1: an input refused; 3: damage, or with strict any note.
 int exit_status(const Summary& summary, bool strict = false);
 

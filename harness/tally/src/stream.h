@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// One file or stream of records, turned into events. Everything that the format can tell about damage is found here; after damage
+// the stream goes on with the next thing that is certainly a record.
+#ifndef TALLY_STREAM_H
+#define TALLY_STREAM_H
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnostics.h"
+#include "engine.h"
+#include "format.h"
+#include "source.h"
+
+namespace pageout::tally {
+
+struct StreamSetup {
+    std::string name;                  // for diagnostics
+    std::uint32_t group = 0;
+    std::optional<std::uint32_t> cpu;  // a per-CPU file's number
+    std::size_t buffer_bytes = 256 * 1024;
+    const std::function<void(std::uint64_t)>* progress = nullptr;
+};
+
+class Stream {
+public:
+    Stream(Engine& engine, Diagnostics& diagnostics, std::unique_ptr<Source> source, StreamSetup setup);
+
+    // The next event (or message); false at the end.
+    bool next(Event& e);
+
+    static constexpr std::size_t least_buffer = 96 * 1024;  // a record of the largest payload, and the next record's magic
+
+private:
+    std::size_t available() const { return end_ - pos_; }
+    std::uint64_t offset() const { return base_ + pos_; }
+    bool ensure(std::size_t n);
+    bool begin();
+    bool resync(std::size_t from, std::string why);
+    bool record_at(std::size_t pos, bool swapped, bool& needs_more) const;
+    bool end_of_record(const Record& r);
+    bool record_inside(std::size_t end) const;
+    bool plausible(const Record& r) const;
+    void finish();
+    bool take(const Record& r, const std::byte* payload, std::size_t payload_bytes, Event& e);
+    std::uint32_t slot_of(const Record& r);
+    void note(const Record& r, std::uint32_t slot, const std::byte* payload, std::size_t n);
+    void number(std::uint32_t slot, const Record& r);
+    void damage(std::string_view code, std::string text, std::optional<std::uint64_t> at = std::nullopt,
+                std::optional<std::uint64_t> record = std::nullopt);
+
+    Engine& engine_;
+    Diagnostics& diagnostics_;
+    std::unique_ptr<Source> source_;
+    StreamSetup setup_;
+    std::vector<std::byte> buffer_;
+    std::size_t pos_ = 0, end_ = 0;
+    std::uint64_t base_ = 0;  // offset in the file of the buffer's first byte
+    bool eof_ = false;
+    bool started_ = false;
+    bool finished_ = false;
+    bool swapped_ = false;
+    std::uint32_t raw_magic_ = magic;  // as it stands in the file
+    std::uint64_t records_ = 0;
+
+    struct Cached {
+        std::uint32_t device = 0, cpu = 0, slot = Engine::no_slot;
+    };
+    std::array<Cached, 256> cache_{};
+};
+
+// Puts a stream's events in order: each CPU's come in order, but those of different CPUs in whatever chunks they were read from
+// the kernel in. Events wait until the window is full; then the earliest goes.
+class Reorder {
+public:
+    Reorder(Stream& stream, Engine& engine, Diagnostics& diagnostics, std::string name, std::size_t window_bytes);
+    bool next(Event& e);
+
+private:
+    static constexpr std::size_t block_events = 32;
+    static constexpr std::uint32_t none = UINT32_MAX;
+    struct Block {
+        std::array<Event, block_events> event;
+        std::uint32_t next;
+    };
+    struct Queue {
+        std::uint32_t first = none, last = none;  // blocks
+        std::uint32_t head = 0, tail = 0;         // in the first and in the last
+    };
+    struct Head {
+        std::uint64_t time;
+        std::uint32_t device, sequence, slot;
+        bool after(const Head& o) const
+        {
+            if (time != o.time)
+                return time > o.time;
+            if (device != o.device)
+                return device > o.device;
+            if (sequence != o.sequence)
+                return sequence > o.sequence;
+            return slot > o.slot;
+        }
+    };
+    void push(const Event& e);
+    Head head_of(std::uint32_t slot);
+    void sift_down(std::size_t i);
+
+    Stream& stream_;
+    Engine& engine_;
+    Diagnostics& diagnostics_;
+    std::string name_;
+    std::size_t most_;
+    std::size_t held_ = 0;
+    bool input_done_ = false;
+    bool done_ = false;
+    std::vector<Block> blocks_;
+    std::uint32_t free_ = none;
+    std::vector<Queue> queues_;  // by slot
+    std::vector<Head> heap_;
+    std::uint64_t last_time_ = 0;
+    std::uint64_t late_ = 0;
+};
+
+}  // namespace pageout::tally
+
+#endif

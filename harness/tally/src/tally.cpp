@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// What the inputs are, and how their events come together in time.
+#include "pageout/tally.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fcntl.h>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine.h"
+#include "stream.h"
+
+namespace pageout::tally {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Input {
+    std::string path;  // "-": standard input
+    std::uint32_t group = 0;
+    std::optional<std::uint32_t> cpu;
+};
+
+// The events of one file or stream, in the order of their time as far as one CPU's order tells.
+struct Feed {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Reorder> reorder;
+    bool next(Event& e) { return reorder ? reorder->next(e) : stream->next(e); }
+};
+
+// Merges feeds by time. Among events of the same nanosecond the feed that has the turn goes on, and of the others the one that came
+// to that time last goes first: an arbitrary order, but the one in which blkparse meets them.
+class Merge {
+public:
+    Merge(std::vector<Feed>& feeds, Engine& engine, std::vector<Event>& heads) : feeds_(feeds), engine_(engine), heads_(heads) {}
+
+    void run()
+    {
+        while (leaves_ < feeds_.size())
+            leaves_ *= 2;
+        time_.assign(leaves_, UINT64_MAX);
+        turn_.assign(leaves_, 0);
+        heads_.resize(leaves_);
+        std::size_t alive = 0;
+        std::uint32_t first = 0;
+        bool any = false;
+        for (std::uint32_t i = 0; i < feeds_.size(); ++i) {
+            if (!feeds_[i].next(heads_[i]))
+                continue;
+            ++alive;
+            time_[i] = heads_[i].time;
+            turn_[i] = ++turns_;
+            // Whoever holds the turn keeps it against a newcomer of the same time.
+            if (any && time_[i] == time_[first])
+                std::swap(turn_[i], turn_[first]);
+            if (!any || time_[i] < time_[first])
+                first = i;
+            any = true;
+        }
+        if (!alive)
+            return;
+        winner_.resize(leaves_ * 2);
+        for (std::size_t i = 0; i < leaves_; ++i)
+            winner_[leaves_ + i] = static_cast<std::uint32_t>(i);
+        for (std::size_t i = leaves_ - 1; i > 0; --i)
+            winner_[i] = better(winner_[2 * i], winner_[2 * i + 1]);
+        while (alive) {
+            const std::uint32_t w = winner_[1];
+            Event& e = heads_[w];
+            engine_.account(e);
+            if (feeds_[w].next(e)) {
+                time_[w] = e.time;
+                turn_[w] = ++turns_;
+            } else {
+                time_[w] = UINT64_MAX;
+                turn_[w] = 0;
+                --alive;
+            }
+            for (std::size_t i = (leaves_ + w) / 2; i > 0; i /= 2)
+                winner_[i] = better(winner_[2 * i], winner_[2 * i + 1]);
+        }
+    }
+
+private:
+    std::uint32_t better(std::uint32_t a, std::uint32_t b) const
+    {
+        const bool b_first = time_[b] < time_[a] || (time_[b] == time_[a] && turn_[b] > turn_[a]);
+        return b_first ? b : a;
+    }
+
+    std::vector<Feed>& feeds_;
+    Engine& engine_;
+    std::vector<Event>& heads_;
+    std::size_t leaves_ = 1;
+    std::uint64_t turns_ = 0;
+    std::vector<std::uint64_t> time_;
+    std::vector<std::uint64_t> turn_;  // the larger goes first; 0: this feed is at its end
+    std::vector<std::uint32_t> winner_;
+};
+
+void run(Engine& engine, std::vector<Feed>& feeds, bool ordered)
+{
+    Event e;
+    if (!ordered) {
+        for (Feed& f : feeds) {
+            while (f.next(e))
+                engine.account(e);
+            f = {};
+        }
+        return;
+    }
+    if (feeds.size() == 1) {
+        while (feeds.front().next(e))
+            engine.account(e);
+        return;
+    }
+    std::vector<Event> heads;
+    Merge(feeds, engine, heads).run();
+}
+
+// NAME.blktrace.N, N in decimal; also NAME.blktrace.N.gz and .zst.
+std::optional<std::uint32_t> cpu_of_name(std::string_view rest)
+{
+    for (const std::string_view end : {".gz", ".zst"})
+        if (rest.ends_with(end)) {
+            rest.remove_suffix(end.size());
+            break;
+        }
+    std::uint32_t n = 0;
+    const auto [p, ec] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
+    if (ec != std::errc() || p != rest.data() + rest.size() || rest.empty() || (rest.size() > 1 && rest.front() == '0'))
+        return std::nullopt;
+    return n;
+}
+
+constexpr std::string_view infix = ".blktrace.";
+
+struct CpuFile {
+    std::uint32_t cpu;
+    std::string path;
+};
+
+std::vector<CpuFile> cpu_files(const std::string& base)
+{
+    const fs::path p(base);
+    const std::string prefix = p.filename().string() + std::string(infix);
+    std::vector<CpuFile> files;
+    std::error_code ec;
+    const fs::path dir = p.has_parent_path() ? p.parent_path() : fs::path(".");
+    for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+        const std::string name = it->path().filename().string();
+        if (name.size() <= prefix.size() || name.compare(0, prefix.size(), prefix) != 0)
+            continue;
+        if (const auto cpu = cpu_of_name(std::string_view(name).substr(prefix.size())))
+            files.push_back({*cpu, p.has_parent_path() ? (dir / name).string() : name});
+    }
+    std::sort(files.begin(), files.end(), [](const CpuFile& a, const CpuFile& b) {
+        return a.cpu != b.cpu ? a.cpu < b.cpu : a.path.size() < b.path.size();
+    });
+    return files;
+}
+
+// blkparse names a basename's blocks by its last part, unless there is no directory to take away.
+std::string blkparse_name(const std::string& base)
+{
+    const fs::path p(base);
+    return p.parent_path().empty() || p.parent_path() == "." ? base : p.filename().string();
+}
+
+class Reading {
+public:
+    explicit Reading(const Options& options) : options_(options), engine_(options, diagnostics_) {}
+
+    void refuse(const std::string& file, std::string_view code, std::string text)
+    {
+        diagnostics_.add(Severity::refused, file, std::nullopt, std::nullopt, code, std::move(text));
+    }
+    void remark(const std::string& file, std::string_view code, std::string text)
+    {
+        diagnostics_.add(Severity::note, file, std::nullopt, std::nullopt, code, std::move(text));
+    }
+
+    void add_input(const std::string& name)
+    {
+        if (name == "-") {
+            if (stdin_taken_) {
+                refuse("<stdin>", "repeated", "standard input can be read once only");
+                return;
+            }
+            stdin_taken_ = true;
+            inputs_.push_back({"-", engine_.add_group("<stdin>", false), std::nullopt});
+            return;
+        }
+        const std::vector<CpuFile> files = cpu_files(name);
+        if (!files.empty()) {
+            add_basename(name, files);
+            return;
+        }
+        struct stat st;
+        if (::stat(name.c_str(), &st) != 0) {
+            const int error = errno;
+            refuse(name, "missing", fmt::format("cannot open it: {}, and there are no files {}{}N", std::strerror(error), name, infix));
+            return;
+        }
+        if (S_ISDIR(st.st_mode)) {
+            refuse(name, "directory", fmt::format("this is a directory; give the basename of the capture in it, as {}/sda for {}/sda{}0", name,
+                                                  name, infix));
+            return;
+        }
+        const std::size_t at = name.rfind(infix);
+        const auto cpu = at == std::string::npos ? std::nullopt : cpu_of_name(std::string_view(name).substr(at + infix.size()));
+        if (cpu) {
+            const std::string base = name.substr(0, at);
+            if (const auto all = cpu_files(base); all.size() > 1)
+                remark(name, "one-of-many", fmt::format("this is one of {} CPUs' files; give {} to read them all", all.size(), base));
+        }
+        const std::uint32_t group = engine_.add_group(cpu ? blkparse_name(name.substr(0, at)) : name, cpu.has_value());
+        inputs_.push_back({name, group, cpu});
+    }
+
+    void open_all()
+    {
+        // Many files share what memory buffers may take; few get buffers that fit the second-level cache.
+        const std::size_t buffer = inputs_.size() <= 64 ? 256 * 1024 : Stream::least_buffer;
+        for (const Input& in : inputs_) {
+            Fd fd(in.path == "-" ? ::dup(STDIN_FILENO) : ::open(in.path.c_str(), O_RDONLY | O_CLOEXEC));
+            const std::string name = in.path == "-" ? "<stdin>" : in.path;
+            if (!fd) {
+                const int error = errno;
+                refuse(name, "unreadable",
+                       fmt::format("cannot open it: {}{}", std::strerror(error),
+                                   error == EMFILE ? " (each CPU's file needs a descriptor: raise the limit with ulimit -n)" : ""));
+                continue;
+            }
+            add_feed(source_from_fd(std::move(fd)), name, in.group, in.cpu, buffer);
+        }
+    }
+
+    void add_feed(std::unique_ptr<Source> source, const std::string& name, std::uint32_t group, std::optional<std::uint32_t> cpu,
+                  std::size_t buffer)
+    {
+        Feed f;
+        f.stream = std::make_unique<Stream>(engine_, diagnostics_, decompressed(std::move(source)),
+                                            StreamSetup{name, group, cpu, buffer, &options_.on_progress});
+        if (!cpu && ordered())
+            f.reorder = std::make_unique<Reorder>(*f.stream, engine_, diagnostics_, name, options_.window_bytes);
+        feeds_.push_back(std::move(f));
+    }
+
+    void add_memory(std::span<const std::byte> stream, std::string_view name)
+    {
+        const std::uint32_t group = engine_.add_group(std::string(name), false);
+        add_feed(source_from_memory(stream), std::string(name), group, std::nullopt, 256 * 1024);
+    }
+
+    Summary finish()
+    {
+        run(engine_, feeds_, ordered());
+        Summary s = engine_.finish();
+        judge(s);
+        s.diagnostics = diagnostics_.take();
+        s.verdict = diagnostics_.verdict();
+        return s;
+    }
+
+private:
+    bool ordered() const { return options_.order || options_.lives || options_.interval_ns; }
+
+    void add_basename(const std::string& base, const std::vector<CpuFile>& files)
+    {
+        const std::uint32_t group = engine_.add_group(blkparse_name(base), true);
+        std::vector<std::string> missing;
+        std::uint32_t expected = 0;
+        for (const CpuFile& f : files) {
+            if (f.cpu + 1 == expected && expected) {
+                remark(f.path, "twice", fmt::format("CPU {} is there already, in another form; this file is not read", f.cpu));
+                continue;
+            }
+            for (; expected < f.cpu; ++expected)
+                if (missing.size() < 20)
+                    missing.push_back(std::to_string(expected));
+            ++expected;
+            inputs_.push_back({f.path, group, f.cpu});
+        }
+        if (!missing.empty())
+            remark(base, "hole", fmt::format("there is no file for CPU {}{}: right if that CPU was offline, else its events are missing",
+                                             fmt::join(missing, ", "), missing.size() == 20 ? ", …" : ""));
+    }
+
+    // What only the whole capture tells.
+    void judge(const Summary& s)
+    {
+        if (options_.dropped && *options_.dropped)
+            diagnostics_.add(Severity::damage, "", std::nullopt, std::nullopt, "dropped",
+                             fmt::format("the kernel dropped {} events for want of buffer space: counts are too low; trace with more or larger "
+                                         "buffers (blktrace -b KIB -n COUNT)", *options_.dropped));
+        if (diagnostics_.verdict() != Verdict::refused && !s.total.events && !s.unknown_events && diagnostics_.verdict() == Verdict::ok)
+            remark("", "no-events", s.records ? "the capture holds notes only, no event" : "the capture holds nothing");
+        std::set<std::pair<DeviceId, std::string>> seen;
+        for (const Device& d : s.devices) {
+            const std::string what = fmt::format("device {},{}", d.id.major, d.id.minor);
+            if (d.bio_based)
+                remark(d.input, "bio-based", what + " handles bios itself (as device mapper, md, zram and brd do): there are no requests, "
+                                                    "dispatches or merges to count, only bios queued and completed");
+            if (d.above_another)
+                remark(d.input, "above-another", what + "'s bios arrive again at another device of this capture: it is not in the total");
+            for (const Device& other : s.devices)
+                if (&other != &d && other.id == d.id && seen.emplace(d.id, "").second)
+                    remark(d.input, "same-device", what + " is in several inputs; they are counted apart and both are in the total");
+        }
+    }
+
+    Options options_;
+    Diagnostics diagnostics_;
+    Engine engine_;
+    std::vector<Input> inputs_;
+    std::vector<Feed> feeds_;
+    bool stdin_taken_ = false;
+};
+
+}  // namespace
+
+Summary tally(std::span<const std::string> inputs, const Options& options)
+{
+    Reading reading(options);
+    for (const std::string& name : inputs)
+        reading.add_input(name);
+    reading.open_all();
+    return reading.finish();
+}
+
+Summary tally_bytes(std::span<const std::byte> stream, std::string_view name, const Options& options)
+{
+    Reading reading(options);
+    reading.add_memory(stream, name);
+    return reading.finish();
+}
+
+int exit_status(const Summary& summary, bool strict)
+{
+    switch (summary.verdict) {
+    case Verdict::refused: return 1;
+    case Verdict::damage: return 3;
+    case Verdict::ok: break;
+    }
+    return strict && !summary.diagnostics.empty() ? 3 : 0;
+}
+
+std::uint64_t Histogram::total() const
+{
+    std::uint64_t n = 0;
+    for (const std::uint64_t b : bucket)
+        n += b;
+    return n;
+}
+
+void Histogram::operator+=(const Histogram& o)
+{
+    for (std::size_t i = 0; i < bucket.size(); ++i)
+        bucket[i] += o.bucket[i];
+}
+
+Count Flow::merged_bio() const
+{
+    Count c = merged_back;
+    return c += merged_front;
+}
+
+Count Flow::merged() const
+{
+    Count c = merged_bio();
+    return c += merged_request;
+}
+
+std::int64_t Flow::identity_residue() const
+{
+    return static_cast<std::int64_t>(queued.count + split.count - dispatched.count + requeued.count - merged().count);
+}
+
+bool Flow::any() const
+{
+    return (queued.count | split.count | bounced.count | remapped.count | allocated.count | slept.count | merged_back.count |
+            merged_front.count | merged_request.count | inserted.count | dispatched.count | requeued.count | completed.count) != 0;
+}
+
+void Flow::operator+=(const Flow& o)
+{
+    queued += o.queued;
+    split += o.split;
+    bounced += o.bounced;
+    remapped += o.remapped;
+    allocated += o.allocated;
+    slept += o.slept;
+    merged_back += o.merged_back;
+    merged_front += o.merged_front;
+    merged_request += o.merged_request;
+    inserted += o.inserted;
+    dispatched += o.dispatched;
+    requeued += o.requeued;
+    completed += o.completed;
+    failed += o.failed;
+}
+
+void Direction::operator+=(const Direction& o)
+{
+    Flow::operator+=(o);
+    dispatched_bytes += o.dispatched_bytes;
+    run_bytes += o.run_bytes;
+    sequential += o.sequential;
+    seek_sectors += o.seek_sectors;
+    orphans += o.orphans;
+    unfinished += o.unfinished;
+    waiting += o.waiting;
+    ended_early += o.ended_early;
+    started_before += o.started_before;
+}
+
+std::string Diagnostic::to_string() const
+{
+    std::string s = file;
+    if (record)
+        s += fmt::format("{}record {}", s.empty() ? "" : ": ", *record);
+    if (offset)
+        s += fmt::format("{}byte {}", s.empty() ? "" : (record ? ", " : ": "), *offset);
+    s += fmt::format("{}{}", s.empty() ? "" : ": ", text);
+    if (times > 1)
+        s += fmt::format(" (and {} more like this)", times - 1);
+    return s;
+}
+
+void BlkparseStats::operator+=(const BlkparseStats& o)
+{
+    const auto add = [](std::array<Item, 2>& to, const std::array<Item, 2>& from) {
+        for (std::size_t rw = 0; rw < 2; ++rw) {
+            to[rw].count += from[rw].count;
+            to[rw].kb += from[rw].kb;
+            to[rw].b += from[rw].b;
+        }
+    };
+    add(queued, o.queued);
+    add(dispatched, o.dispatched);
+    add(requeued, o.requeued);
+    add(completed, o.completed);
+    add(merged, o.merged);
+    add(pc_queued, o.pc_queued);
+    add(pc_dispatched, o.pc_dispatched);
+    add(pc_requeued, o.pc_requeued);
+    add(pc_completed, o.pc_completed);
+    io_unplugs += o.io_unplugs;
+    timer_unplugs += o.timer_unplugs;
+}
+
+}  // namespace pageout::tally

@@ -1104,8 +1104,19 @@ static struct simdisk_io *arm_choose(struct simdisk_engine *e, u64 now_ns)
 	return best;
 }
 
-/* Give the arm its next work, if it is free and there is some. */
+/*
+ * There may be work for the arm from now_ns on. It is chosen once all else of
+ * that time has happened: a request that is done then need not wait until the
+ * next is found.
+ */
 static void arm_go_on(struct simdisk_engine *e, u64 now_ns)
+{
+	if (!e->arm_busy)
+		e->choose_ns = sd_min(e->choose_ns, now_ns);
+}
+
+/* Give the arm its next work, if it is free and there is some. */
+static void arm_choose_work(struct simdisk_engine *e, u64 now_ns)
 {
 	struct simdisk_io *io;
 
@@ -1293,30 +1304,50 @@ static void handle(struct simdisk_engine *e, struct simdisk_io *io)
 	}
 }
 
-/* The idle arm begins to destage, if that is the next thing to happen. */
-static bool destage_when_idle(struct simdisk_engine *e, u64 now_ns)
+/* When the next thing happens, whatever it is. */
+static u64 next_step_ns(const struct simdisk_engine *e)
 {
-	u64 when_ns = e->idle_ns;
+	u64 when_ns = sd_min(e->choose_ns, e->idle_ns);
 
-	if (when_ns == SIMDISK_NEVER || when_ns > now_ns)
-		return false;
-	if (e->events.first && e->events.first->when_ns < when_ns)
-		return false;
-	e->idle_ns = SIMDISK_NEVER;
-	if (!e->arm_busy && e->nr_extents)
-		arm_destage(e, when_ns);
-	return true;
+	return e->events.first ? sd_min(when_ns, e->events.first->when_ns) : when_ns;
+}
+
+/* Make the next thing happen: at the same time, events before the arm's choice. */
+static void step(struct simdisk_engine *e)
+{
+	u64 when_ns = next_step_ns(e);
+
+	if (e->events.first && e->events.first->when_ns == when_ns) {
+		handle(e, e->events.first);
+	} else if (e->choose_ns == when_ns) {
+		e->choose_ns = SIMDISK_NEVER;
+		arm_choose_work(e, when_ns);
+	} else {
+		e->idle_ns = SIMDISK_NEVER;
+		if (!e->arm_busy && e->nr_extents)
+			arm_destage(e, when_ns);
+	}
+}
+
+/* Is there a step by now_ns? SIMDISK_NEVER is no time for one. */
+static bool steps_by(const struct simdisk_engine *e, u64 now_ns)
+{
+	u64 when_ns = next_step_ns(e);
+
+	return when_ns != SIMDISK_NEVER && when_ns <= now_ns;
 }
 
 void simdisk_advance(struct simdisk_engine *e, u64 now_ns)
 {
-	for (;;) {
-		if (destage_when_idle(e, now_ns))
-			continue;
-		if (!e->events.first || e->events.first->when_ns > now_ns)
-			return;
-		handle(e, e->events.first);
-	}
+	while (steps_by(e, now_ns))
+		step(e);
+}
+
+struct simdisk_io *simdisk_next_done(struct simdisk_engine *e, u64 now_ns)
+{
+	while (!e->done.first && steps_by(e, now_ns))
+		step(e);
+	return list_pop(&e->done);
 }
 
 void simdisk_engine_init(struct simdisk_engine *e, const struct simdisk_model *m)
@@ -1324,6 +1355,7 @@ void simdisk_engine_init(struct simdisk_engine *e, const struct simdisk_model *m
 	memset(e, 0, sizeof(*e));
 	e->m = *m;
 	e->idle_ns = SIMDISK_NEVER;
+	e->choose_ns = SIMDISK_NEVER;
 	e->seq = 1;
 	if (m->kind == SIMDISK_ROTATIONAL)
 		simdisk_geometry_init(&e->g, m);
@@ -1370,18 +1402,18 @@ u64 simdisk_next_ns(struct simdisk_engine *e)
 	 * is done can only queue behind it: its end can be known now.
 	 */
 	if (e->m.depth == 1) {
-		for (;;) {
-			bound = e->events.first ? e->events.first->when_ns : SIMDISK_NEVER;
-			if (destage_when_idle(e, bound))
-				continue;
-			if (e->events.first->stage == STAGE_DONE)
+		while (steps_by(e, SIMDISK_NEVER)) {
+			bound = next_step_ns(e);
+			if (e->events.first && e->events.first->when_ns == bound &&
+			    e->events.first->stage == STAGE_DONE)
 				return bound;
-			handle(e, e->events.first);
+			step(e);
 		}
+		return SIMDISK_NEVER;
 	}
 	for (io = e->events.first; io && io->when_ns < bound; io = io->next)
 		bound = sd_min(bound, io->when_ns + io->rest_ns);
-	return sd_min(bound, e->idle_ns);
+	return sd_min(bound, sd_min(e->choose_ns, e->idle_ns));
 }
 
 struct simdisk_io *simdisk_pop_done(struct simdisk_engine *e)

@@ -300,6 +300,7 @@ struct simdisk_engine {
 	u64 nr_reserved;
 	bool draining;
 	u64 idle_ns;			/* when the idle arm begins to destage */
+	u64 choose_ns;			/* when the free arm looks for work */
 	struct simdisk_extent going;	/* on its way to the platter */
 	struct simdisk_io destage;
 
@@ -316,8 +317,15 @@ void simdisk_submit(struct simdisk_engine *e, struct simdisk_io *io, u64 now_ns)
  * too late.
  */
 u64 simdisk_next_ns(struct simdisk_engine *e);
+/* Everything up to now_ns happens. */
 void simdisk_advance(struct simdisk_engine *e, u64 now_ns);
+/* The next request that is done, if any, of those simdisk_advance() found. */
 struct simdisk_io *simdisk_pop_done(struct simdisk_engine *e);
+/*
+ * Both at once: the next request that is done by now_ns, or NULL. What happens
+ * after it is left for the next call, so that it can be handed over at once.
+ */
+struct simdisk_io *simdisk_next_done(struct simdisk_engine *e, u64 now_ns);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,8 @@
  *   are not empty have a line;
  *   NAME_p99_ns is an upper bound of that percentile, at most 1/16 above it;
  *   NAME_max_ns and NAME_max_pages are exact;
- *   missing is the number of tracepoints not found, missing_NAME names them.
+ *   missing is the number of tracepoints not found (or left alone, with the
+ *   parameter skip), missing_NAME names them.
  *
  * Writing anything to pageout_probe/reset sets all of it to 0.
  *
@@ -55,7 +56,7 @@
 
 static char *skip;
 module_param(skip, charp, 0444);
-MODULE_PARM_DESC(skip, "tracepoints to leave alone, as if the kernel had none of these names (a,b,..)");
+MODULE_PARM_DESC(skip, "tracepoints to leave alone (a,b,..)");
 
 /* Plain counters. */
 enum probe_counter {
@@ -802,8 +803,7 @@ static void find_point(struct tracepoint *tp, void *unused)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(points); i++) {
-		if (!strcmp(points[i].name, tp->name) &&
-		    !is_skipped(tp->name))
+		if (!strcmp(points[i].name, tp->name))
 			points[i].tp = tp;
 	}
 }
@@ -817,8 +817,13 @@ static void attach(void)
 	for (i = 0; i < ARRAY_SIZE(points); i++) {
 		struct probe_point *point = &points[i];
 
+		if (is_skipped(point->name)) {
+			pr_info("tracepoint %s left alone, as asked: what it would count stays 0\n",
+				point->name);
+			continue;
+		}
 		if (!point->tp) {
-			pr_warn("no tracepoint %s: what it would count stays 0\n",
+			pr_warn("no tracepoint %s in this kernel: what it would count stays 0\n",
 				point->name);
 			continue;
 		}

@@ -122,10 +122,9 @@ BlkparseStats blkparse_stats(const Cells& cells)
         add(s.pc_requeued[rw], item(pc, act_requeue));
         add(s.pc_completed[rw], item(pc, act_complete));
     }
-    // Its known slip: the bytes of queued packet reads go to the ordinary reads.
+    // Its known slip: the KiB of queued packet reads go to the ordinary reads, the bytes beyond them do not.
     s.queued[0].kb += s.pc_queued[0].kb;
-    s.queued[0].b += s.pc_queued[0].b;
-    s.pc_queued[0].kb = s.pc_queued[0].b = 0;
+    s.pc_queued[0].kb = 0;
     for (std::size_t kind = 0; kind < k_packet; ++kind) {
         s.io_unplugs += cells.cell[kind][act_unplug_io].count;
         s.timer_unplugs += cells.cell[kind][act_unplug_timer].count;

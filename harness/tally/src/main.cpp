@@ -183,7 +183,7 @@ int main(int argc, char** argv)
 
     std::vector<std::string> traces;
     std::string format = "text", output, grouping = "auto";
-    bool strict = false, check = false, per_cpu = false, per_process = false, per_partition = false, no_latency = false, unordered = false;
+    bool strict = false, check = false, per_cpu = false, per_process = false, per_partition = false, histograms = false, no_latency = false, unordered = false;
     double interval_s = 0;
     double window_mib = 24;
     std::uint64_t dropped = 0;
@@ -194,6 +194,7 @@ int main(int argc, char** argv)
     app.add_flag("--strict", strict, "a note is a failure, too (exit status 3)");
     auto* interval = app.add_option("--interval", interval_s, "seconds of a row of the CSV (default: 1)")->check(CLI::PositiveNumber);
     app.add_flag("--per-cpu", per_cpu, "text: a table for each CPU");
+    app.add_flag("--histograms", histograms, "text: sizes, runs, seeks and plugs by powers of two, too (JSON always has them)");
     app.add_flag("--per-process", per_process, "count by process, too");
     app.add_flag("--per-partition", per_partition, "count by partition, too (by sector, from the remap events)");
     app.add_flag("--no-latency", no_latency, "do not follow requests: no latencies, and faster");
@@ -272,7 +273,7 @@ int main(int argc, char** argv)
         if (format == "json")
             out.write(tally::to_json(summary));
         else if (format == "text" && !nothing)
-            out.write(tally::to_text(summary, {per_cpu}));
+            out.write(tally::to_text(summary, {per_cpu, histograms}));
         else if (format == "blkparse" && !nothing)
             out.write(tally::to_blkparse(summary, grouping == "yes" || (grouping == "auto" && std::setlocale(LC_NUMERIC, "en_US") != nullptr)));
     }

@@ -172,6 +172,19 @@ std::string table(const C& c)
     return out;
 }
 
+// No blanks at the ends of lines.
+std::string trimmed(std::string text)
+{
+    std::string out;
+    for (const char c : text) {
+        if (c == '\n')
+            while (!out.empty() && out.back() == ' ')
+                out.pop_back();
+        out += c;
+    }
+    return out;
+}
+
 std::string histogram(const char* title, const Histogram& h, const char* unit)
 {
     const std::uint64_t total = h.total();
@@ -211,7 +224,7 @@ std::string latencies(const char* title, const Direction& d)
                            t(l.p50_ns), t(l.p90_ns), t(l.p99_ns), t(l.p999_ns), t(l.max_ns), l.exact ? "" : "  (to 1/1024)");
     }
     if (d.orphans || (d.unfinished && !out.empty()))
-        out += fmt::format("    not in them: {} {}without their beginning, {} unfinished at the end\n", commas(d.orphans), title[0] == 'f' ? "" : "events ",
+        out += fmt::format("    not in them: {} {}without a beginning, {} unfinished at the end\n", commas(d.orphans), "events ",
                            commas(d.unfinished));
     return out;
 }
@@ -248,7 +261,7 @@ std::string identity(const char* title, const Direction& d, bool bio_based, bool
     return out + "\n";
 }
 
-std::string details(const Counts& c, bool bio_based)
+std::string details(const Counts& c, bool bio_based, bool histograms)
 {
     bool lives = false;
     for (const Direction* d : {&c.read, &c.write, &c.discard})
@@ -258,19 +271,24 @@ std::string details(const Counts& c, bool bio_based)
     if (c.read.depth_max || c.write.depth_max)
         out += fmt::format("  requests at the driver: reads {:.2f} on average, {} at most; writes {:.2f}, {}\n", c.read.depth_mean, c.read.depth_max,
                            c.write.depth_mean, c.write.depth_max);
-    if (const std::uint64_t n = c.unplug_depth.total(); n)
-        out += histogram("requests in a plug when it was flushed", c.unplug_depth, "requests");
     struct Named {
         const char* title;
         const Direction& d;
     };
-    for (const Named& n : {Named{"reads", c.read}, Named{"writes", c.write}, Named{"discards", c.discard}}) {
-        const std::string t = n.title;
-        out += histogram(("sizes of dispatched " + t).c_str(), n.d.dispatched_bytes, "B");
-        if (n.d.run_bytes.total())
-            out += histogram(fmt::format("runs of {} that continue one another ({} of {} continued)", t, commas(n.d.sequential),
-                                         commas(n.d.dispatched.count)).c_str(), n.d.run_bytes, "B");
-        out += histogram(("seeks to " + t + " from the dispatch before").c_str(), n.d.seek_sectors, "sectors");
+    const std::initializer_list<Named> directions{{"reads", c.read}, {"writes", c.write}, {"discards", c.discard}};
+    for (const Named& n : directions)
+        if (const std::uint64_t runs = n.d.run_bytes.total())
+            out += fmt::format("  runs of {} that continue one another: {}, {} on average; {:.1f} % of the dispatches continue one\n", n.title,
+                               commas(runs), size_text(n.d.dispatched.bytes / runs),
+                               100.0 * static_cast<double>(n.d.sequential) / static_cast<double>(n.d.dispatched.count));
+    if (histograms) {
+        out += histogram("requests in a plug when it was flushed", c.unplug_depth, "requests");
+        for (const Named& n : directions) {
+            const std::string t = n.title;
+            out += histogram(("sizes of dispatched " + t).c_str(), n.d.dispatched_bytes, "B");
+            out += histogram(("runs of " + t + " that continue one another").c_str(), n.d.run_bytes, "B");
+            out += histogram(("seeks to " + t + " from the dispatch before").c_str(), n.d.seek_sectors, "sectors");
+        }
     }
     for (const Named& n : {Named{"reads", c.read}, Named{"writes", c.write}, Named{"discards", c.discard}, Named{"flushes", c.flush}})
         out += latencies(n.title, n.d);
@@ -322,7 +340,7 @@ std::string to_text(const Summary& s, const TextOptions& options)
         }
         out += d.above_another ? ", above another: not in the total\n" : "\n";
         out += table(d.counts);
-        out += details(d.counts, d.bio_based);
+        out += details(d.counts, d.bio_based, options.histograms);
         for (const PartitionCounts& p : d.partitions)
             out += fmt::format("\nPartition {} of {}, from sector {}\n", device_name(p.id), device_name(d.id), commas(p.start_sector)) +
                    table(p.counts);
@@ -335,9 +353,9 @@ std::string to_text(const Summary& s, const TextOptions& options)
         out += fmt::format("\nProcess {}\n", pid_name(p)) + table(p.counts);
     if (s.devices.size() > 1) {
         out += "\nTotal\n" + table(s.total);
-        out += details(s.total, false);
+        out += details(s.total, false, options.histograms);
     }
-    return out;
+    return trimmed(std::move(out));
 }
 
 std::string to_check(const Summary& s)

@@ -104,8 +104,9 @@ std::string foreign(std::string_view s)
 
 Stream::Stream(Engine& engine, Diagnostics& diagnostics, std::unique_ptr<Source> source, StreamSetup setup)
     : engine_(engine), diagnostics_(diagnostics), source_(std::move(source)), setup_(std::move(setup)),
-      buffer_(std::max(setup_.buffer_bytes, least_buffer))
+      capacity_(std::max(setup_.buffer_bytes, least_buffer))
 {
+    buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
 }
 
 void Stream::damage(std::string_view code, std::string text, std::optional<std::uint64_t> at, std::optional<std::uint64_t> record)
@@ -121,13 +122,13 @@ bool Stream::ensure(std::size_t n)
     if (eof_)
         return false;
     if (pos_) {
-        std::memmove(buffer_.data(), buffer_.data() + pos_, available());
+        std::memmove(buffer_.get(), buffer_.get() + pos_, available());
         base_ += pos_;
         end_ -= pos_;
         pos_ = 0;
     }
-    const std::size_t got = source_->read(std::span(buffer_).subspan(end_));
-    if (got < buffer_.size() - end_) {
+    const std::size_t got = source_->read(std::span(buffer_.get() + end_, capacity_ - end_));
+    if (got < capacity_ - end_) {
         eof_ = true;
         if (!source_->error().empty())
             damage("unreadable", fmt::format("reading ended here: {}", source_->error()), base_ + end_ + got);
@@ -148,7 +149,7 @@ bool Stream::record_at(std::size_t pos, bool swapped, bool& needs_more) const
         needs_more = !eof_;
         return false;
     }
-    Record r = load(buffer_.data() + pos);
+    Record r = load(buffer_.get() + pos);
     if (swapped)
         swap_bytes(r);
     if (r.magic != magic || !known_action(r.action) || r.cpu >= most_cpus)
@@ -163,7 +164,7 @@ bool Stream::record_at(std::size_t pos, bool swapped, bool& needs_more) const
         }
         return left == total;
     }
-    const std::uint32_t m = raw_u32(buffer_.data() + pos + total);
+    const std::uint32_t m = raw_u32(buffer_.get() + pos + total);
     return (swapped ? __builtin_bswap32(m) : m) == magic;
 }
 
@@ -189,13 +190,13 @@ bool Stream::resync(std::size_t from, std::string why)
             i = pos_;
         }
         // The first byte of the magic in either byte order.
-        const auto* p = reinterpret_cast<const unsigned char*>(buffer_.data());
+        const auto* p = reinterpret_cast<const unsigned char*>(buffer_.get());
         const unsigned char first = static_cast<unsigned char>(raw_magic_ & 0xff);
         bool hit = false;
         for (; i + 4 <= end_; ++i) {
             if (started_ ? p[i] != first : (p[i] != (magic & 0xff) && p[i] != (magic >> 24)))
                 continue;
-            const std::uint32_t m = raw_u32(buffer_.data() + i);
+            const std::uint32_t m = raw_u32(buffer_.get() + i);
             if (started_ ? m == raw_magic_ : (m == magic || m == __builtin_bswap32(magic))) {
                 hit = true;
                 break;
@@ -203,7 +204,7 @@ bool Stream::resync(std::size_t from, std::string why)
         }
         if (!hit)
             continue;
-        const bool swapped = started_ ? swapped_ : raw_u32(buffer_.data() + i) != magic;
+        const bool swapped = started_ ? swapped_ : raw_u32(buffer_.get() + i) != magic;
         bool needs_more;
         if (record_at(i, swapped, needs_more)) {
             pos_ = i;
@@ -236,7 +237,7 @@ bool Stream::begin()
         finished_ = true;
         return false;
     }
-    const std::uint32_t first = raw_u32(buffer_.data());
+    const std::uint32_t first = raw_u32(buffer_.get());
     const std::uint32_t other = __builtin_bswap32(first);
     if (first == magic || other == magic) {
         swapped_ = first != magic;
@@ -255,7 +256,7 @@ bool Stream::begin()
         }
     (void)ensure(4096);
     const std::string what =
-        foreign({reinterpret_cast<const char*>(buffer_.data() + pos_), std::min<std::size_t>(available(), 4096)});
+        foreign({reinterpret_cast<const char*>(buffer_.get() + pos_), std::min<std::size_t>(available(), 4096)});
     if (!what.empty()) {
         diagnostics_.add(Severity::refused, setup_.name, std::nullopt, std::nullopt, "foreign", "this is " + what);
         finished_ = true;
@@ -289,7 +290,8 @@ bool Stream::plausible(const Record& r) const
 void Stream::finish()
 {
     finished_ = true;
-    buffer_ = {};
+    buffer_.reset();
+    pos_ = end_ = 0;
     source_.reset();
 }
 
@@ -441,7 +443,7 @@ bool Stream::next(Event& e)
             finish();
             return false;
         }
-        Record r = load(buffer_.data() + pos_);
+        Record r = load(buffer_.get() + pos_);
         if (r.magic != raw_magic_) [[unlikely]] {
             const std::uint32_t m = swapped_ ? __builtin_bswap32(r.magic) : r.magic;
             std::string why = (m & magic_mask) == magic_base
@@ -457,7 +459,7 @@ bool Stream::next(Event& e)
             (void)ensure(total + 4);
         const std::size_t there = available();
         if (there >= total + 4) [[likely]] {
-            if (raw_u32(buffer_.data() + pos_ + total) != raw_magic_ && !end_of_record(r)) [[unlikely]]
+            if (raw_u32(buffer_.get() + pos_ + total) != raw_magic_ && !end_of_record(r)) [[unlikely]]
                 continue;
         } else if (there < total) [[unlikely]] {
             // The payload is cut, unless its length is what is damaged: then records follow before the end.
@@ -468,7 +470,7 @@ bool Stream::next(Event& e)
                 continue;
             }
         }
-        const std::byte* payload = buffer_.data() + pos_ + head_bytes;
+        const std::byte* payload = buffer_.get() + pos_ + head_bytes;
         const std::size_t payload_bytes = std::min<std::size_t>(r.pdu_len, there - head_bytes);
         const bool event = take(r, payload, payload_bytes, e);
         ++records_;
@@ -486,7 +488,7 @@ bool Stream::record_inside(std::size_t end) const
     bool needs_more;
     end = std::min(end, pos_ + head_bytes + 4096);
     for (std::size_t i = pos_ + head_bytes; i + head_bytes <= end; ++i)
-        if (raw_u32(buffer_.data() + i) == raw_magic_ && record_at(i, swapped_, needs_more))
+        if (raw_u32(buffer_.get() + i) == raw_magic_ && record_at(i, swapped_, needs_more))
             return true;
     return false;
 }

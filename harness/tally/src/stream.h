@@ -58,7 +58,8 @@ private:
     Diagnostics& diagnostics_;
     std::unique_ptr<Source> source_;
     StreamSetup setup_;
-    std::vector<std::byte> buffer_;
+    std::unique_ptr<std::byte[]> buffer_;
+    std::size_t capacity_;
     std::size_t pos_ = 0, end_ = 0;
     std::uint64_t base_ = 0;  // offset in the file of the buffer's first byte
     bool eof_ = false;

@@ -260,7 +260,7 @@ public:
     void add_memory(std::span<const std::byte> stream, std::string_view name)
     {
         const std::uint32_t group = engine_.add_group(std::string(name), false);
-        add_feed(source_from_memory(stream), std::string(name), group, std::nullopt, 256 * 1024);
+        add_feed(source_from_memory(stream), std::string(name), group, std::nullopt, std::min<std::size_t>(stream.size() + 1, 256 * 1024));
     }
 
     Summary finish()

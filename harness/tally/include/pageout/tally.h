@@ -290,7 +290,8 @@ Summary tally_bytes(std::span<const std::byte> stream, std::string_view name, co
 
 std::string to_json(const Summary& summary);  // schema "blktally/1": docs/blktally.md
 struct TextOptions {
-    bool cpus = false;  // a block for each CPU too
+    bool cpus = false;        // a table for each CPU, too
+    bool histograms = false;  // sizes, runs, seeks, plugs
 };
 std::string to_text(const Summary& summary, const TextOptions& options = {});
 std::string to_check(const Summary& summary);  // the damage and order report alone

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Emulators that misbehave, played by shell scripts: none is left behind, and each end is told apart.
+#include "pageout/bench/process.h"
+
+#include "pageout/bench/error.h"
+#include "pageout/bench/guest_memory.h"
+#include "pageout/bench/qemu.h"
+#include "pageout/bench/scenario.h"
+#include "pageout/bench/text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pageout::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Emulator : public testing::Test {
+protected:
+	void SetUp() override
+	{
+		std::string name = testing::TempDir() + "/pageout-emulator-XXXXXX";
+		ASSERT_NE(::mkdtemp(name.data()), nullptr);
+		folder_ = name;
+	}
+	void TearDown() override { fs::remove_all(folder_); }
+
+	/// A program that writes its pid down and then does `body`.
+	std::vector<std::string> script(const std::string& body)
+	{
+		const fs::path path = folder_ / "qemu";
+		std::ofstream(path) << "#!/bin/sh\necho $$ > " << (folder_ / "pid").string() << "\n" << body << "\n";
+		::chmod(path.c_str(), 0755);
+		return {path.string()};
+	}
+	GuestEnd run(const std::string& body, std::chrono::milliseconds boot = 10s, std::chrono::milliseconds timeout = 10s, bool alive = true)
+	{
+		return run_emulator(script(body), folder_ / "log", {}, boot, timeout, [=] { return alive; }, {});
+	}
+	bool gone(const std::string& file = "pid")
+	{
+		const int pid = std::atoi(read_file(folder_ / file).c_str());
+		// It may be a zombie of somebody else for a moment.
+		for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(20ms))
+			if (::kill(pid, 0) != 0)
+				return true;
+		return false;
+	}
+	fs::path folder_;
+};
+
+TEST_F(Emulator, EndsByItself)
+{
+	const GuestEnd end = run("exit 7");
+	EXPECT_EQ(end.how, GuestEnd::How::exited);
+	EXPECT_EQ(end.code, 7);
+}
+
+TEST_F(Emulator, IsKilled)
+{
+	const GuestEnd end = run("kill -SEGV $$");
+	EXPECT_EQ(end.how, GuestEnd::How::signaled);
+	EXPECT_EQ(end.code, SIGSEGV);
+}
+
+TEST_F(Emulator, WhatItSaysIsKept)
+{
+	const GuestEnd end = run("echo out; echo 'qemu: bad option' >&2; exit 1");
+	EXPECT_NE(end.diagnostics.find("qemu: bad option"), std::string::npos);
+	EXPECT_NE(end.diagnostics.find("out"), std::string::npos);
+}
+
+TEST_F(Emulator, SpewsWithoutHarm)
+{
+	const GuestEnd end = run("i=0; while [ $i -lt 20000 ]; do echo 'a line of nonsense that fills any pipe'; i=$((i+1)); done; exit 0");
+	EXPECT_EQ(end.how, GuestEnd::How::exited);
+	EXPECT_LT(end.diagnostics.size(), 500u);
+	EXPECT_GT(fs::file_size(folder_ / "log"), 700'000u);
+}
+
+TEST_F(Emulator, TimesOutAndIsGone)
+{
+	const auto start = std::chrono::steady_clock::now();
+	const GuestEnd end = run("trap '' TERM INT; sleep 100", 10s, 500ms);
+	EXPECT_EQ(end.how, GuestEnd::How::timed_out);
+	EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+	EXPECT_TRUE(gone());
+}
+
+TEST_F(Emulator, WithoutASignOfLifeItIsStoppedSooner)
+{
+	const GuestEnd end = run("sleep 100", 300ms, 60s, false);
+	EXPECT_EQ(end.how, GuestEnd::How::boot_timed_out);
+	EXPECT_TRUE(gone());
+}
+
+TEST_F(Emulator, ItsChildrenGoWithIt)
+{
+	const GuestEnd end = run("sleep 100 & echo $! > " + (folder_ / "child").string() + "; exit 0");
+	EXPECT_EQ(end.how, GuestEnd::How::exited);
+	EXPECT_TRUE(gone("child"));
+}
+
+TEST_F(Emulator, InterruptionReachesIt)
+{
+	const InterruptScope scope;
+	std::thread later([] {
+		std::this_thread::sleep_for(300ms);
+		::kill(::getpid(), SIGINT);
+	});
+	try {
+		run("sleep 100", 60s, 60s);
+		ADD_FAILURE() << "not interrupted";
+	} catch (const Interrupted& interrupted) {
+		EXPECT_EQ(interrupted.exit_status(), 130);
+	}
+	later.join();
+	EXPECT_TRUE(gone());
+}
+
+TEST_F(Emulator, DoesNotOutliveAKilledBench)
+{
+	const auto argv = script("sleep 100");
+	const pid_t bench = ::fork();
+	if (bench == 0) {
+		run_emulator(argv, folder_ / "log", {}, 60s, 60s, [] { return true; }, {});
+		::_exit(0);
+	}
+	for (int i = 0; i < 200 && !fs::exists(folder_ / "pid"); ++i)
+		std::this_thread::sleep_for(20ms);
+	std::this_thread::sleep_for(100ms);
+	::kill(bench, SIGKILL);
+	::waitpid(bench, nullptr, 0);
+	EXPECT_TRUE(gone());
+}
+
+TEST_F(Emulator, SeesTheMemoryByItsNamelessFile)
+{
+	GuestMemory memory(16 << 20, 1 << 20);
+	const auto argv = script("printf hello | dd of=/proc/self/fd/" + std::to_string(memory.fd()) + " bs=1 seek=4096 conv=notrunc 2>/dev/null");
+	const GuestEnd end = run_emulator(argv, folder_ / "log", {memory.fd()}, 10s, 10s, [] { return true; }, {});
+	EXPECT_EQ(end.code, 0) << end.diagnostics;
+	EXPECT_EQ(std::memcmp(memory.bytes(4096, 5).data(), "hello", 5), 0);
+}
+
+TEST_F(Emulator, MissingIsSaidWithThePackage)
+{
+	::setenv("PAGEOUT_QEMU", "no-such-qemu", 1);
+	try {
+		(void)find_qemu();
+		FAIL();
+	} catch (const Error& error) {
+		EXPECT_NE(std::string(error.what()).find("apt-get install qemu-system-x86"), std::string::npos) << error.what();
+	}
+	::unsetenv("PAGEOUT_QEMU");
+	EXPECT_THROW(run_emulator({"/no/such/qemu"}, folder_ / "log", {}, 1s, 1s, [] { return true; }, {}), Error);
+}
+
+class Kvm : public Emulator {
+protected:
+	Accel choose(const std::string& body, const std::string& request = "auto")
+	{
+		std::ofstream(folder_ / "kvm") << "";
+		return choose_accel(request, "host", script(body).front(), folder_ / "kvm", 500ms);
+	}
+};
+
+TEST_F(Kvm, Absent)
+{
+	const Accel accel = choose_accel("auto", "host", script("exit 99").front(), folder_ / "no-kvm", 500ms);
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("absent"), std::string::npos) << accel.finding;
+	EXPECT_THROW(choose_accel("kvm", "host", script("exit 99").front(), folder_ / "no-kvm", 500ms), Error);
+}
+
+TEST_F(Kvm, Unreadable)
+{
+	if (::geteuid() == 0)
+		GTEST_SKIP() << "root reads everything; the pytest suite does this as another user";
+	std::ofstream(folder_ / "kvm") << "";
+	::chmod((folder_ / "kvm").c_str(), 0);
+	const Accel accel = choose_accel("auto", "host", script("exit 99").front(), folder_ / "kvm", 500ms);
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("unreadable"), std::string::npos) << accel.finding;
+}
+
+TEST_F(Kvm, PresentButDead)
+{
+	Accel accel = choose("sleep 100");
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("present but dead: a probe guest gave no answer"), std::string::npos) << accel.finding;
+	EXPECT_TRUE(gone());
+	accel = choose("echo 'failed to initialize kvm' >&2; exit 1");
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("failed to initialize kvm"), std::string::npos) << accel.finding;
+	EXPECT_THROW(choose("exit 1", "kvm"), Error);
+}
+
+TEST_F(Kvm, Answers)
+{
+	EXPECT_EQ(choose("exit 99").name, "kvm");
+}
+
+TEST_F(Kvm, IsNotAskedForVirtualTime)
+{
+	EXPECT_EQ(choose_accel("auto", "virtual", "/no/such/qemu", folder_ / "kvm", 500ms).name, "tcg");
+	EXPECT_THROW(choose_accel("kvm", "virtual", "/no/such/qemu", folder_ / "kvm", 500ms), Error);
+}
+
+TEST(Command, VirtualTimeHasNoOtherSourceOfTimeOrChance)
+{
+	Scenario s;
+	s.clock = "virtual";
+	s.icount_shift = 2;
+	s.cmdline = {"extra=1"};
+	s.cmdline_remove = {"tsc=reliable"};
+	Layout layout;
+	layout.mem_bytes = 64 << 20;
+	layout.total_bytes = 1 << 30;
+	layout.job = {"job", 0x4000000, 0x100000};
+	const auto argv = qemu_argv(s, layout, "tcg", {"{qemu}", "{bzimage}", "{initramfs}", "{memory}", "{console}"});
+	const std::string line = shell_line(argv);
+	for (const char* part : {"-accel tcg ", "-icount shift=2,sleep=off", "-rtc base=2020-01-01,clock=vm", "-seed 1", "-cpu max,-rdrand,-rdseed", "-no-reboot", "-nodefaults", "-m 1024M",
+				 "share=on", "-M pc,", "mem=67108864", "nokaslr", "pageout.job=0x4000000,0x100000", "extra=1", "clearcpuid=rep_good,erms,fsrm"})
+		EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
+	EXPECT_EQ(line.find("tsc=reliable"), std::string::npos);
+	EXPECT_EQ(line.find("kvm"), std::string::npos);
+}
+
+TEST(Capture, ReturnsOutputAndQuotesFailures)
+{
+	EXPECT_EQ(capture({"/bin/sh", "-c", "echo hello"}, "x"), "hello\n");
+	try {
+		capture({"/bin/sh", "-c", "exit 5"}, "building a thing");
+		FAIL();
+	} catch (const Error& error) {
+		EXPECT_NE(std::string(error.what()).find("building a thing failed (status 5)"), std::string::npos) << error.what();
+	}
+	EXPECT_THROW(capture({"/no/such/tool"}, "x"), Error);
+}
+
+} // namespace
+} // namespace pageout::bench

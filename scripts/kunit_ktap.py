@@ -76,26 +76,32 @@ def parse(lines: Iterable[str]) -> Report:
     """Read one log, which may hold several documents (one for each module)."""
     report = Report()
     stack: list[_Document] = []
-    said: list[str] = []  # diagnostics since the last result
+    said: list[str] = []  # what was said since the last result
     number = 0
 
     def error(text: str) -> None:
         report.errors.append(text)
 
     def unfinished(doc: _Document, why: str) -> None:
-        if doc.plan is None:
+        if doc.plan is None and doc.level < 2:
             error(f"{doc.where}: no plan (1..N), {why}")
-        elif len(doc.results) < doc.plan:
+        elif doc.plan is not None and len(doc.results) < doc.plan:
             error(f"{doc.where}: {len(doc.results)} of {doc.plan} results, {why}")
+        elif not doc.results:
+            error(f"{doc.where}: no results at all, {why}")
+        else:
+            error(f"{doc.where}: no result of its own, {why}")
 
     def give_up(why: str) -> None:
-        """Results of what was cut off still count: they were said."""
+        """End what is open; its results still count, as they were said."""
+        inner: Result | None = None
         while stack:
             doc = stack.pop()
             unfinished(doc, why)
-            if stack:
-                stack[-1].results.append(Result(doc.name or "(no name)", False, None, doc.results))
-            else:
+            if inner:
+                doc.results.append(inner)
+            inner = Result(doc.name or "(no name)", False, None, doc.results)
+            if not stack:
                 report.suites += doc.results
 
     def close(doc: _Document) -> None:
@@ -127,7 +133,10 @@ def parse(lines: Iterable[str]) -> Report:
             stack.append(_Document(level, number))
             said = []
             continue
-        if not stack or indent % 4 != 0:
+        if not stack:
+            continue
+        if indent % 4 != 0:
+            said.append(text)
             continue
 
         if match := PLAN.match(text):
@@ -142,7 +151,8 @@ def parse(lines: Iterable[str]) -> Report:
             continue
         match = RESULT.match(text)
         if not match:
-            if text.startswith("#"):
+            # A failed expectation is told in lines of any indentation.
+            if text:
                 said.append(text)
             continue
 

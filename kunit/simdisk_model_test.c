@@ -17,9 +17,11 @@
 /* |value - want| <= want * permille / 1000 */
 #define EXPECT_NEAR(test, value, want, permille) do {				\
 	u64 v_ = (value), w_ = (want), d_ = v_ > w_ ? v_ - w_ : w_ - v_;	\
-	KUNIT_EXPECT_LE_MSG(test, d_ * 1000, w_ * (permille),			\
-			    "%llu is not within %u permille of %llu",		\
-			    (unsigned long long)v_, (unsigned int)(permille),	\
+	u64 p_ = (permille);							\
+										\
+	KUNIT_EXPECT_LE_MSG(test, d_ * 1000, w_ * p_,				\
+			    "%llu is not within %llu permille of %llu",		\
+			    (unsigned long long)v_, (unsigned long long)p_,	\
 			    (unsigned long long)w_);				\
 } while (0)
 

@@ -187,6 +187,24 @@ static void note_lateness(struct simdisk *sd, u64 done_ns)
 }
 
 /*
+ * Wait until then, if it is no more than the timer's lead away; false when it is
+ * not or the clock stands still: a clock of ticks does, with interrupts off.
+ */
+static bool wait_out(struct simdisk *sd, u64 until_ns)
+{
+	unsigned int patience = 4 * LEAD_MAX_NS;
+	u64 now_ns = ktime_get_ns();
+
+	if (until_ns > now_ns + sd->lead_ns)
+		return false;
+	while (now_ns < until_ns && patience--) {
+		cpu_relax();
+		now_ns = ktime_get_ns();
+	}
+	return now_ns >= until_ns;
+}
+
+/*
  * The next command that is done by now, taken from the model; NULL when there
  * is none, and then the timer is set. Caller holds the lock; the command is to
  * be put without it, and before the next is asked for: what the model does
@@ -196,19 +214,16 @@ static struct simdisk_cmd *next_done(struct simdisk *sd)
 {
 	struct simdisk_cmd *cmd;
 	struct simdisk_io *io;
-	u64 next_ns, now_ns;
+	u64 next_ns;
 
 	for (;;) {
-		now_ns = ktime_get_ns();
-		io = simdisk_next_done(&sd->engine, now_ns);
+		io = simdisk_next_done(&sd->engine, ktime_get_ns());
 		if (!io) {
 			next_ns = simdisk_next_ns(&sd->engine);
-			if (next_ns == SIMDISK_NEVER || next_ns > now_ns + sd->lead_ns)
-				break;
-			/* sooner than a timer could act */
-			while (ktime_get_ns() < next_ns)
-				cpu_relax();
-			continue;
+			/* sooner than a timer could act? */
+			if (next_ns != SIMDISK_NEVER && wait_out(sd, next_ns))
+				continue;
+			break;
 		}
 		cmd = container_of(io, struct simdisk_cmd, io);
 		if (sd->to_stick && !sd->never_stick) {
@@ -245,10 +260,7 @@ static void keep_time(struct simdisk *sd, u64 set_ns)
 	u64 now_ns = ktime_get_ns();
 
 	sd->lead_ns = min(sd->lead_ns, now_ns - min(now_ns, set_ns) + LEAD_SPREAD_NS);
-	while (now_ns < sd->armed_ns && sd->armed_ns - now_ns <= LEAD_MAX_NS) {
-		cpu_relax();
-		now_ns = ktime_get_ns();
-	}
+	wait_out(sd, sd->armed_ns);
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)

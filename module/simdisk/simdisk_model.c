@@ -12,6 +12,7 @@
 #include <linux/string.h>
 #else
 #include <string.h>
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif
 
 #include "simdisk_model.h"
@@ -108,7 +109,7 @@ static u64 sd_move_ns(u64 bytes, u64 bytes_per_s)
 static const struct simdisk_model models[] = {
 	{
 		.name = "ata-2005",
-		.about = "7200 rpm parallel ATA disk of 2005, one command at a time behind 128 tags",
+		.about = "7200 rpm parallel ATA disk of 2005: one command at a time, 128 tags",
 		ATA_2005_MECHANICS,
 		.tags = 128,
 		.max_request_bytes = KIB(512),
@@ -280,7 +281,7 @@ static const struct simdisk_model models[] = {
 
 size_t simdisk_model_count(void)
 {
-	return sizeof(models) / sizeof(models[0]);
+	return ARRAY_SIZE(models);
 }
 
 const struct simdisk_model *simdisk_model_at(size_t i)
@@ -399,7 +400,7 @@ static const struct simdisk_field fields[] = {
 
 const struct simdisk_field *simdisk_field_at(size_t i)
 {
-	return i < sizeof(fields) / sizeof(fields[0]) ? &fields[i] : NULL;
+	return i < ARRAY_SIZE(fields) ? &fields[i] : NULL;
 }
 
 u64 simdisk_field_get(const struct simdisk_model *m, const struct simdisk_field *f)
@@ -1168,11 +1169,10 @@ static void arm_done(struct simdisk_engine *e, struct simdisk_io *io, u64 now_ns
 		e->head = io_end(io);
 		schedule(e, io, STAGE_DONE, now_ns, 0);
 	} else {
-		if (e->streaming) {
+		if (e->streaming)
 			stream_update(e, now_ns);
-		} else {
+		else
 			stream_start(e, io->sector, io_end(io), now_ns);
-		}
 		schedule(e, io, STAGE_DONE, now_ns, 0);
 	}
 	arm_go_on(e, now_ns);

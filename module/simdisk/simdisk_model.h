@@ -19,10 +19,8 @@
 #else
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-typedef uint8_t u8;
-typedef uint32_t u32;
-typedef uint64_t u64;
+/* the same type as uint64_t */
+typedef __UINT64_TYPE__ u64;
 #endif
 
 #ifdef __cplusplus

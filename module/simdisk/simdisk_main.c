@@ -75,6 +75,7 @@ struct simdisk {
 	spinlock_t lock;		/* all below */
 	struct simdisk_engine engine;
 	struct hrtimer timer;
+	u64 model_ns;			/* how far the model's time has come */
 	u64 armed_ns;			/* when the timer is to act; or SIMDISK_NEVER */
 	u64 lead_ns;			/* by how much it is set ahead of that */
 
@@ -217,7 +218,8 @@ static struct simdisk_cmd *next_done(struct simdisk *sd)
 	u64 next_ns;
 
 	for (;;) {
-		io = simdisk_next_done(&sd->engine, ktime_get_ns());
+		sd->model_ns = ktime_get_ns();
+		io = simdisk_next_done(&sd->engine, sd->model_ns);
 		if (!io) {
 			next_ns = simdisk_next_ns(&sd->engine);
 			/* sooner than a timer could act? */
@@ -316,6 +318,7 @@ static blk_status_t simdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	struct simdisk *sd = rq->q->queuedata;
 	struct simdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
 	struct simdisk_io *io = &cmd->io;
+	u64 dispatch_ns = ktime_get_ns();
 	unsigned long flags;
 
 	switch (req_op(rq)) {
@@ -344,7 +347,8 @@ static blk_status_t simdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	spin_lock_irqsave(&sd->lock, flags);
 	if (must_fail(sd, op_is_write(req_op(rq)), io->sector, io->sectors))
 		cmd->status = BLK_STS_MEDIUM;
-	simdisk_submit(&sd->engine, io, ktime_get_ns());
+	/* a timer may have taken the model further in the meantime */
+	simdisk_submit(&sd->engine, io, max(dispatch_ns, sd->model_ns));
 	complete_done(sd, &flags);
 	spin_unlock_irqrestore(&sd->lock, flags);
 

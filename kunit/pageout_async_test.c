@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The policy of asynchronous page-out, in mm/pageout.h: who hands over what,
+ * and when a direct reclaimer may stop.
+ *
+ * Needs: mm/pageout.h pageout_choose_way
+ */
+#include <kunit/test.h>
+
+#include "pageout.h"
+
+static void only_direct_reclaim_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 0, 128),
+			PAGEOUT_ASYNC);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(false, DEF_PRIORITY, 32, 0, 128),
+			PAGEOUT_SYNC);
+}
+
+/* Under pressure writing is what throttles the scan. */
+static void not_under_pressure_test(struct kunit *test)
+{
+	int priority;
+
+	for (priority = 0; priority <= DEF_PRIORITY; priority++)
+		KUNIT_EXPECT_EQ(test,
+				pageout_choose_way(true, priority, 32, 0, 128),
+				priority >= DEF_PRIORITY - 4 ?
+				PAGEOUT_ASYNC : PAGEOUT_SYNC_PRIORITY);
+}
+
+static void not_for_one_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 0, 0, 128),
+			PAGEOUT_SYNC_FEW);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 1, 0, 128),
+			PAGEOUT_SYNC_FEW);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 2, 0, 128),
+			PAGEOUT_ASYNC);
+}
+
+/* Exactly up to the limit, and no sum overflows. */
+static void queue_is_bounded_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 96, 128),
+			PAGEOUT_ASYNC);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 97, 128),
+			PAGEOUT_SYNC_FULL);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 0, 31),
+			PAGEOUT_SYNC_FULL);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 2, 0, 0),
+			PAGEOUT_SYNC_FULL);
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32,
+						 ULONG_MAX - 8, 128),
+			PAGEOUT_SYNC_FULL);
+}
+
+/* What is queued is locked and isolated: a small part of what can be had. */
+static void limit_follows_memory_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_queue_limit(128, 1000000), 128UL);
+	KUNIT_EXPECT_EQ(test, pageout_queue_limit(128, 1600), 100UL);
+	KUNIT_EXPECT_EQ(test, pageout_queue_limit(128, 15), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_queue_limit(0, 1000000), 0UL);
+}
+
+/*
+ * Nobody goes away with nothing because something is queued: that could be
+ * taken for progress for ever.
+ */
+static void enough_test(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, pageout_async_enough(0, 1000, 32));
+	KUNIT_EXPECT_FALSE(test, pageout_async_enough(8, 23, 32));
+	KUNIT_EXPECT_TRUE(test, pageout_async_enough(8, 24, 32));
+	KUNIT_EXPECT_TRUE(test, pageout_async_enough(32, 0, 32));
+}
+
+/* A reclaimer that keeps its own part of a full batch may stop after it. */
+static void own_part_is_enough_test(struct kunit *test)
+{
+	KUNIT_EXPECT_GT(test, PAGEOUT_ASYNC_OWN, 0UL);
+	KUNIT_EXPECT_TRUE(test, pageout_async_enough(PAGEOUT_ASYNC_OWN,
+						     SWAP_CLUSTER_MAX -
+						     PAGEOUT_ASYNC_OWN,
+						     SWAP_CLUSTER_MAX));
+}
+
+static struct kunit_case pageout_async_cases[] = {
+	KUNIT_CASE(only_direct_reclaim_test),
+	KUNIT_CASE(not_under_pressure_test),
+	KUNIT_CASE(not_for_one_test),
+	KUNIT_CASE(queue_is_bounded_test),
+	KUNIT_CASE(limit_follows_memory_test),
+	KUNIT_CASE(enough_test),
+	KUNIT_CASE(own_part_is_enough_test),
+	{}
+};
+
+static struct kunit_suite pageout_async_suite = {
+	.name = "pageout_async",
+	.test_cases = pageout_async_cases,
+};
+
+kunit_test_suite(pageout_async_suite);
+
+MODULE_DESCRIPTION("KUnit suite of asynchronous page-out");
+MODULE_LICENSE("GPL");

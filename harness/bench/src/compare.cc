@@ -467,7 +467,14 @@ std::string first_difference(const fs::path& left, const fs::path& right)
 		json.erase("sample");
 		return json;
 	};
-	const Json a = read(left).flatten(), b = read(right).flatten();
+	const Json first = read(left), second = read(right);
+	// What went in explains what came out, so it is looked at first.
+	for (const auto* inputs : {"environment", "job", "qemu_command"})
+		if (first.contains(inputs) && second.contains(inputs) && first[inputs] != second[inputs]) {
+			const Json changes = Json::diff(first[inputs], second[inputs]);
+			return fmt::format("the inputs differ: {}: {}", inputs, changes.front().dump());
+		}
+	const Json a = first.flatten(), b = second.flatten();
 	for (const auto& [path, value] : a.items())
 		if (!b.contains(path) || b[path] != value)
 			return fmt::format("record {}: {} against {}", path, value.dump(), b.contains(path) ? b[path].dump() : "nothing");

@@ -185,7 +185,7 @@ std::string comparison_text(const Json& comparison)
 			out += fmt::format("  {:<24} {}{}\n", column["label"].get<std::string>(), column["subject"].get<std::string>(),
 					   column["samples"].get<std::size_t>() > 1 ? fmt::format(" (n = {})", column["samples"].get<std::size_t>()) : "");
 		const auto& differences = table["environment"]["differences"];
-		out += differences.empty() ? "\nThe environments are the same.\n" : "\nThe environments differ:\n";
+		out += !differences.empty() ? "\nThe environments differ:\n" : columns.size() > 1 ? "\nThe environments are the same.\n" : "";
 		for (const auto& difference : differences) {
 			out += fmt::format("  {}\n", difference["field"].get<std::string>());
 			for (std::size_t i = 0; i < columns.size(); ++i)

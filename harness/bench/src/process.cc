@@ -150,6 +150,7 @@ InterruptScope::~InterruptScope()
 {
 	for (std::size_t i = 0; i < caught.size(); ++i)
 		::sigaction(caught[i], &previous_actions[i], nullptr);
+	pending_signal = 0;
 }
 
 int InterruptScope::pending() noexcept

@@ -44,8 +44,7 @@ class Request:
             "build_version": BUILD_VERSION,
         }
         self.key = digest(json.dumps(self.inputs, sort_keys=True))[:32]
-        slot = digest("work", self.base.lineage,
-                      *self.profiles, *(str(p.resolve()) for p in self.extra))[:20]
+        slot = digest("work", self.base.lineage, *self.profiles)[:20]
         self.work = cache_root() / "work" / slot
         self.kernel_dir = cache_root() / "kernels" / self.key
 

@@ -251,7 +251,8 @@ def run(argv: Sequence[str], *, cwd: Path | None = None, env: dict[str, str] | N
 
 
 def stream(argv: Sequence[str], on_line: Callable[[str], None], idle: Callable[[], None], *, cwd: Path,
-           env: dict[str, str], log: Path | None = None, keep_fd: int | None = None) -> int:
+           env: dict[str, str], log: Path | None = None, keep_fd: int | None = None,
+           stdin: Path | None = None) -> int:
     """Run a long command; every line goes to `on_line`, and `idle` is called at least each second.
 
     The command runs in a process group of its own which is ended with this process,
@@ -261,9 +262,9 @@ def stream(argv: Sequence[str], on_line: Callable[[str], None], idle: Callable[[
 
     out = log.open("ab") if log else None
     try:
-        p = subprocess.Popen(list(argv), cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             stdin=subprocess.DEVNULL, process_group=0,
-                             pass_fds=() if keep_fd is None else (keep_fd,))
+        with open(stdin or os.devnull, "rb") as source:
+            p = subprocess.Popen(list(argv), cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 stdin=source, process_group=0, pass_fds=() if keep_fd is None else (keep_fd,))
     except FileNotFoundError as e:
         raise Failure(f"{argv[0]} is not installed\n  remedy: scripts/setup") from e
 

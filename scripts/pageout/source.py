@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .common import (Failure, Progress, cache_root, clean_env, digest, file_digest, locked, need_space, run, say,
-                     write_atomic)
+                     stream, write_atomic)
 
 SERIES_FOR = "6.12"
 PACKAGE = "linux-source-6.12"
@@ -171,6 +171,32 @@ def from_package() -> Base:
     return Base(repo, commit, tree, version, origin, "package")
 
 
+# Debian's kernel trees ignore everything outside debian/ by a line "/*". For those: what make leaves at
+# the top of a tree, which their .gitignore does not name apart.
+TOP_PRODUCTS = ("!/*", "/.*", "!/.gitignore", "!/.gitattributes", "!/.mailmap", "!/.clang-format", "!/.clippy.toml",
+                "!/.cocciconfig", "!/.editorconfig", "!/.get_maintainer.ignore", "!/.rustfmt.toml", "*.o", "*.a", "/vmlinux*",
+                "/System.map*", "/Module*.symvers", "/modules.*", "/modules-only.symvers", "/tags", "/TAGS", "/cscope*",
+                "*.ko", "*.mod", "*.mod.c", "*.cmd", "*.orig", "*.rej")
+
+
+def names_in(folder: Path, state: Path) -> set[str]:
+    """The source files of a user's tree, relative: all that its .gitignore files do not leave out, and
+    whatever its own git tracks."""
+    env = clean_env(GIT_DIR=str(repository()), GIT_WORK_TREE=str(folder), GIT_INDEX_FILE=str(state / "none"),
+                    GIT_OPTIONAL_LOCKS="0")
+    words = ["--exclude-per-directory=.gitignore"]
+    ignore = folder / ".gitignore"
+    if ignore.is_file() and "/*" in ignore.read_text(errors="replace").split():
+        words += [w for pattern in TOP_PRODUCTS for w in ("-x", pattern)]
+    found = run(["git", "-c", "core.bare=false", "ls-files", "-z", "--others", *words], cwd=folder, env=env).stdout.split("\0")
+    if (folder / ".git").exists():
+        env = clean_env(GIT_OPTIONAL_LOCKS="0")
+        tracked = run(["git", "-c", f"safe.directory={folder}", "ls-files", "-z", "--cached"], cwd=folder, env=env).stdout.split("\0")
+        found += [n for n in tracked if (folder / n).is_symlink() or (folder / n).is_file()]
+    # A name that ends in a slash is a repository within the tree, which is none of the kernel.
+    return {n for n in found if n and not n.endswith("/")}
+
+
 def from_folder(folder: Path) -> Base:
     """The base of a user's tree as it stands now, uncommitted and untracked files included.
 
@@ -199,28 +225,33 @@ def from_folder(folder: Path) -> Base:
         if fresh:
             need_space(repo, 1 << 30, f"reading {folder}")
         progress = Progress(f"reading {folder}")
+        # Our repository and our index: the user's object database and index stay as they are.
         env = clean_env(**IDENTITY, GIT_DIR=str(repo), GIT_WORK_TREE=str(folder), GIT_INDEX_FILE=str(state / "index"))
-        from .common import stream
+        git_words = ["git", "-c", "core.bare=false", "-c", "core.fileMode=true", "update-index", "-z"]
+        wanted = names_in(folder, state)
+        progress.tick(f"{len(wanted)} files")
+        before = set() if fresh else set(run(["git", "ls-files", "-z"], env=env, cwd=folder).stdout.split("\0")) - {""}
+        if gone := before - wanted:
+            run([*git_words, "--force-remove", "--stdin"], env=env, cwd=folder, stdin="\0".join(gone) + "\0")
+        (state / "names").write_text("\0".join(sorted(wanted)) + "\0")
         count = 0
         said: list[str] = []
 
         def on_line(line: str) -> None:
             nonlocal count
-            if line.startswith(("add '", "remove '")):
+            if line.startswith("add '"):
                 count += 1
             else:
                 said.append(line)
 
-        # A user's object database and configuration stay untouched: the objects go to our
-        # repository through our index.
-        status = stream(["git", "-c", "core.bare=false", "-c", "core.fileMode=true", "add", "-A", "-v", "."],
-                        on_line, lambda: progress.tick(f"{count} files"), cwd=folder, env=env)
+        status = stream([*git_words, "--add", "--verbose", "--stdin"], on_line,
+                        lambda: progress.tick(f"{count} of {len(wanted)} files"), cwd=folder, env=env, stdin=state / "names")
         if status:
             raise Failure(f"reading {folder} failed:\n" + "\n".join(said)[-2000:])
-        tree = run(["git", "write-tree"], env=env, cwd=repo).stdout.strip()
+        tree = run(["git", "write-tree"], env=env, cwd=folder).stdout.strip()
         if fresh:
             git(repo, "repack", "-d", "-q", check=False)
-        progress.done(f"{count} files new or changed")
+        progress.done(f"{len(wanted)} files")
         commit, version = commit_base(repo, tree, str(folder))
     return Base(repo, commit, tree, version, str(folder), lineage)
 

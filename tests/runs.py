@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every guest run that tests look at, once each: name, and the words for `pageout-bench run`.
+
+A test asks for one with the fixture `guests`; tests that look at the same run share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Run:
+    scenario: str
+    steps: str = "base"
+    words: tuple[str, ...] = ()
+    full: bool = False
+
+
+def status(name: str, full: bool = False) -> Run:
+    return Run(str(HERE / "scenarios" / f"{name}.toml"), full=full)
+
+
+STATUS = {
+    "corrupt-page": "CORRUPTION", "panic": "PANIC", "hang": "HANG", "hang-disk": "HANG", "timeout": "TIMEOUT", "oom": "OOM",
+    "fail": "WORKLOAD-FAILED", "workload-absent": "WORKLOAD-FAILED", "no-debugfs": "NO-TRACING", "trace-dropped": "TRACE-DROPPED",
+    "coarse-clock": "COARSE-CLOCK", "no-boot": "NO-BOOT", "skipped": "SKIPPED",
+}
+# These need another kernel, or the long way.
+STATUS_FULL = {"no-blktrace": "NO-TRACING"}
+
+RUNS = {
+    # Cheap ones first: they tell soonest that something is broken.
+    "smoke": Run("smoke"),
+    "smoke-again": Run("smoke"),
+    "smoke-file": Run("smoke-file"),
+    "anon-cycle": Run("anon-cycle", "control:ra-unplugged,base,1"),
+    "random-dirty": Run("random-dirty", "base,1"),
+    "random-dirty-ssd": Run("random-dirty", "base", ("--disk", "ssd-850pro")),
+    "interleave": Run("interleave", "base,1"),
+    "fio": Run("fio-mmap-dirty"),
+    **{f"status/{name}": status(name) for name in STATUS},
+    **{f"status/{name}": status(name, full=True) for name in STATUS_FULL},
+}

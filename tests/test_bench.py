@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the bench has to show on the kernels of the series."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import BIN, ROOT, Guests, bench, command
+
+COUNTS = ("queued", "dispatched", "completed", "merged_bio", "merged_request")
+
+
+@pytest.mark.guest("smoke", "smoke-again")
+def test_a_run_repeats_to_the_byte(guests: Guests) -> None:
+    a, b = (guests.folder(n) / "base" / "1" for n in ("smoke", "smoke-again"))
+    result = bench("compare", "--identical", a, b)
+    assert result.returncode == 0, result.stdout + result.stderr
+    # And without trusting our own comparison.
+    traces = sorted(p.name for p in a.glob("trace.blktrace.*"))
+    assert traces and traces == sorted(p.name for p in b.glob("trace.blktrace.*"))
+    for name in traces:
+        assert (a / name).read_bytes() == (b / name).read_bytes(), name
+    records = [json.loads((f / "record.json").read_text()) for f in (a, b)]
+    for record in records:
+        del record["host"]
+    assert records[0] == records[1]
+
+
+@pytest.mark.guest("anon-cycle")
+def test_the_bench_sees_the_plug_of_2012(guests: Guests) -> None:
+    result = bench("selftest-control", guests.folder("anon-cycle"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    base, control = guests.record("anon-cycle"), guests.record("anon-cycle", "control:ra-unplugged")
+
+    def dispatches_a_page(record: dict) -> float:
+        read = record["block"]["read"]
+        return read["dispatched"]["count"] / (read["completed"]["bytes"] / 4096)
+
+    assert dispatches_a_page(control) >= 3 * dispatches_a_page(base)
+
+
+def test_a_blind_bench_says_so(tmp_path: Path) -> None:
+    result = bench("selftest-control", tmp_path)
+    assert result.returncode != 0
+    assert str(tmp_path) in result.stderr or "BLIND" in result.stderr
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.guest(n)) for n in ("anon-cycle", "random-dirty", "interleave")])
+def test_counting_changes_nothing(guests: Guests, name: str) -> None:
+    """Patch 0001 only counts: within 1 % of base, in requests and in seconds."""
+    base, first = guests.record(name), guests.record(name, "1")
+    for way in ("read", "write"):
+        for count in COUNTS:
+            a, b = (r["block"][way][count]["count"] for r in (base, first))
+            assert abs(a - b) <= max(0.01 * a, 2), f"{way} {count}: {a} at base, {b} with patch 1"
+    a, b = (r["steady"]["seconds"] for r in (base, first))
+    assert abs(a - b) <= 0.01 * a, f"{a} s at base, {b} s with patch 1"
+
+
+@pytest.mark.guest("anon-cycle")
+def test_patch_1_agrees_with_the_trace(guests: Guests) -> None:
+    record = guests.record("anon-cycle", "1")
+    vmstat = record["vmstat"]
+    assert vmstat["swpout_folio"] > 0 and vmstat["swpin_folio"] > 0
+    # One bio a folio in 6.12, and every one of them is in the trace.
+    assert vmstat["swpout_bio"] == record["block"]["write"]["queued"]["count"]
+    assert vmstat["swpin_bio"] == record["block"]["read"]["queued"]["count"]
+
+
+@pytest.mark.guest("random-dirty", "random-dirty-ssd", "interleave", "anon-cycle")
+def test_where_the_vanilla_kernel_loses(guests: Guests) -> None:
+    """The measured facts in kind: what the series is for is there to be seen."""
+    random, ssd = guests.record("random-dirty"), guests.record("random-dirty-ssd")
+    for record in (random, ssd):
+        assert record["steady"]["pages_per_read_request"] < 1.5, "random-dirty reads back one page a request"
+    assert 12 <= random["derived"]["steady_to_media_limit"] <= 120
+    assert ssd["derived"]["steady_to_media_limit"] >= 3
+    assert guests.record("interleave")["derived"]["steady_to_media_limit"] >= 4
+    assert guests.record("anon-cycle")["derived"]["steady_to_media_limit"] < 2, "in order, today's kernel is near the limit"
+
+
+def summary_blocks(text: str) -> str:
+    """blkparse's summary without the lines that tell of its own input handling."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+@pytest.mark.parametrize(("run", "step"), [
+    pytest.param(run, step, marks=pytest.mark.guest(run))
+    for run, step in (("smoke", "base"), ("smoke-file", "base"), ("anon-cycle", "base"), ("anon-cycle", "control:ra-unplugged"),
+                      ("anon-cycle", "1"), ("random-dirty", "base"), ("random-dirty-ssd", "base"), ("interleave", "base"),
+                      ("fio", "base"))])
+def test_blktally_agrees_with_blkparse(guests: Guests, run: str, step: str) -> None:
+    folder = guests.folder(run) / step / "1"
+    theirs = command("blkparse", "-f", "", "-i", "trace", cwd=folder, env={"LC_ALL": "C"})
+    assert theirs.returncode == 0, theirs.stderr
+    assert "Total" in theirs.stdout or "CPU0" in theirs.stdout
+    ours = command(BIN / "blktally", "--format", "blkparse", "trace", cwd=folder)
+    assert ours.returncode == 0, ours.stderr
+    assert summary_blocks(ours.stdout) == summary_blocks(theirs.stdout)
+
+
+@pytest.mark.guest("smoke")
+def test_the_record_agrees_with_blkparse(guests: Guests) -> None:
+    """By another way than our own reader: counts of single events in blkparse's text."""
+    folder = guests.folder("smoke") / "base" / "1"
+    record = guests.record("smoke")
+    text = command("blkparse", "-f", "%a %d %N\n", "-q", "-O", "-i", "trace", cwd=folder)
+    # blkparse's own filter for the kernel's actions: C, D, Q; d holds R or W.
+    seen: dict[tuple[str, str], int] = {}
+    for line in text.stdout.splitlines():
+        if m := re.match(r"\s*([CDQ])\s+(\S+)\s+(\d+)$", line):
+            way = "read" if "R" in m[2] else "write" if "W" in m[2] else ""
+            if way and int(m[3]):
+                seen[m[1], way] = seen.get((m[1], way), 0) + 1
+    for action, field in (("Q", "queued"), ("D", "dispatched"), ("C", "completed")):
+        for way in ("read", "write"):
+            assert record["block"][way][field]["count"] == seen.get((action, way), 0), (field, way)
+
+
+@pytest.mark.guest("fio")
+def test_the_real_fio_is_in_the_record(guests: Guests) -> None:
+    record = guests.record("fio")
+    job = record["fio"]["jobs"][0]
+    assert job["error"] == 0 and job["write"]["io_bytes"] > 0
+
+
+@pytest.mark.guest("smoke")
+def test_the_record_says_how_it_was_made(guests: Guests) -> None:
+    record = guests.record("smoke")
+    assert record["schema"] == "pageout-run/1" and record["status"] == "PASS"
+    environment = record["environment"]
+    for name in ("kernel_release", "compiler", "config_digest", "qemu_version"):
+        assert environment[name], name
+    assert record["clock_check"] == {"clocksource": "tsc", "resolution_ns": 1}
+    assert record["block"]["identity_residue"] == {"read": 0, "write": 0}
+    assert record["memory"]["programs_rss_bytes"] > 0
+    assert str(ROOT) not in json.dumps({k: v for k, v in record.items() if k != "host"}), "a record names no path of its host"
+
+
+@pytest.mark.guest("smoke")
+def test_the_disk_keeps_its_modelled_time(guests: Guests) -> None:
+    """To 1 us in virtual time, every request."""
+    for name, disk in guests.record("smoke")["simdisk"].items():
+        assert disk["requests"] > 0, name
+        assert disk["late_over_1us"] == 0, f"{name}: late by up to {disk['late_max_ns']} ns"
+
+
+@pytest.mark.guest("random-dirty")
+def test_the_table(guests: Guests) -> None:
+    result = bench("compare", guests.folder("random-dirty"))
+    assert result.returncode == 0, result.stderr
+    assert "base" in result.stdout and "random-dirty" in result.stdout
+    for word in ("Reads Queued", "Read Dispatches", "Read Merges"):
+        assert word in result.stdout, f"{word} of the 2012 message is not in the table"

@@ -951,15 +951,22 @@ static void late_looks_change_nothing(struct kunit *test)
 	for (i = 0; i < simdisk_model_count(); i++) {
 		const struct simdisk_model *m = simdisk_model_at(i);
 		struct loop *often = new_loop(test, m), *once = new_loop(test, m);
-		u64 random = 99, other = 99, j, next;
+		u64 random = 99, other = 99, j, next, at;
 
 		if (m->kind == SIMDISK_SYNC)
 			continue;
 		for (j = 0; j < 64; j++) {
 			random_io(&often->io[j], &random, 524288, 64);
 			random_io(&once->io[j], &other, 524288, 64);
-			simdisk_submit(&often->e, &often->io[j], j * 1000);
-			simdisk_submit(&once->e, &once->io[j], j * 1000);
+			/* alone at first, then in a heap */
+			at = j < 16 ? j * T_MS(2) + j * j * 1000 : 16 * T_MS(2) + j * 1000;
+			simdisk_submit(&often->e, &often->io[j], at);
+			simdisk_submit(&once->e, &once->io[j], at);
+			while ((next = simdisk_next_ns(&often->e)) < at + 1000) {
+				simdisk_advance(&often->e, next);
+				while (simdisk_pop_done(&often->e))
+					;
+			}
 		}
 		while ((next = simdisk_next_ns(&often->e)) != SIMDISK_NEVER) {
 			simdisk_advance(&often->e, next);

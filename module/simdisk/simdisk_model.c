@@ -763,6 +763,7 @@ static void admit(struct simdisk_engine *e, u64 now_ns)
 			rest = e->m.read_ns + link_ns(e, io);
 		else if (e->m.kind == SIMDISK_PARALLEL && io->op == SIMDISK_WRITE)
 			rest = e->m.write_ns + link_ns(e, io);
+		e->in_command++;
 		schedule(e, io, STAGE_COMMAND, e->command_free_ns, rest);
 	}
 }
@@ -1276,6 +1277,7 @@ static void handle(struct simdisk_engine *e, struct simdisk_io *io)
 	list_remove(&e->events, io);
 	switch ((enum stage)io->stage) {
 	case STAGE_COMMAND:
+		e->in_command--;
 		if (e->m.kind == SIMDISK_ROTATIONAL)
 			command_rotational(e, io, now_ns);
 		else
@@ -1310,6 +1312,13 @@ static u64 next_step_ns(const struct simdisk_engine *e)
 	u64 when_ns = sd_min(e->choose_ns, e->idle_ns);
 
 	return e->events.first ? sd_min(when_ns, e->events.first->when_ns) : when_ns;
+}
+
+/* Is the next thing the end of a request? */
+static bool next_is_done(const struct simdisk_engine *e)
+{
+	return e->events.first && e->events.first->stage == STAGE_DONE &&
+	       e->events.first->when_ns == next_step_ns(e);
 }
 
 /* Make the next thing happen: at the same time, events before the arm's choice. */
@@ -1402,15 +1411,18 @@ u64 simdisk_next_ns(struct simdisk_engine *e)
 	 * is done can only queue behind it: its end can be known now.
 	 */
 	if (e->m.depth == 1) {
-		while (steps_by(e, SIMDISK_NEVER)) {
-			bound = next_step_ns(e);
-			if (e->events.first && e->events.first->when_ns == bound &&
-			    e->events.first->stage == STAGE_DONE)
-				return bound;
+		while (!next_is_done(e))
 			step(e);
-		}
-		return SIMDISK_NEVER;
+		return next_step_ns(e);
 	}
+	/*
+	 * Where there may be more, the arm's choice for the only one there is can
+	 * be known: the command of another would end after it is made.
+	 */
+	while (e->m.kind == SIMDISK_ROTATIONAL && e->in_device == 1 &&
+	       (e->in_command || e->choose_ns != SIMDISK_NEVER) &&
+	       !next_is_done(e))
+		step(e);
 	for (io = e->events.first; io && io->when_ns < bound; io = io->next)
 		bound = sd_min(bound, io->when_ns + io->rest_ns);
 	return sd_min(bound, sd_min(e->choose_ns, e->idle_ns));

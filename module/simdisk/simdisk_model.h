@@ -276,6 +276,7 @@ struct simdisk_engine {
 	struct simdisk_list done;
 	u64 seq;
 	u64 in_device;
+	u64 in_command;			/* of those: not yet understood */
 	u64 busy_since_ns;
 	u64 command_free_ns;
 	u64 link_free_ns[2];		/* reads, writes */

@@ -25,7 +25,7 @@ def status(name: str, full: bool = False) -> Run:
 
 
 STATUS = {
-    "corrupt-page": "CORRUPTION", "panic": "PANIC", "hang": "HANG", "hang-disk": "HANG", "timeout": "TIMEOUT", "oom": "OOM",
+    "corrupt-page": "CORRUPTION", "panic": "PANIC", "hang": "HANG", "hang-disk": "HANG", "hang-kernel": "HANG", "timeout": "TIMEOUT", "oom": "OOM",
     "fail": "WORKLOAD-FAILED", "workload-absent": "WORKLOAD-FAILED", "no-debugfs": "NO-TRACING", "trace-dropped": "TRACE-DROPPED",
     "coarse-clock": "COARSE-CLOCK", "no-boot": "NO-BOOT", "skipped": "SKIPPED",
 }

@@ -11,7 +11,7 @@ from runs import STATUS, STATUS_FULL
 
 # A word that the reason has to hold: a status without its reason helps nobody.
 REASON = {
-    "corrupt-page": "page", "panic": "panic", "hang": "", "hang-disk": "blocked", "timeout": "time-out", "oom": "", "fail": "",
+    "corrupt-page": "page", "panic": "panic", "hang": "", "hang-disk": "SIGKILL", "hang-kernel": "blocked", "timeout": "time-out", "oom": "", "fail": "",
     "workload-absent": "no-such-program", "no-debugfs": "debugfs", "trace-dropped": "dropped", "coarse-clock": "ns",
     "no-boot": "", "skipped": "1000", "no-blktrace": "",
 }

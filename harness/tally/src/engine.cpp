@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -176,22 +175,21 @@ std::uint32_t Engine::slot(std::uint32_t group, std::uint32_t device, std::uint3
         devices_.push_back(std::make_unique<Device>());
         devices_.back()->number = device;
         devices_.back()->group = group;
-    }
-    std::uint32_t blkparse = groups_[group].blkparse;
-    if (!groups_[group].per_cpu_files) {
-        blkparse = 0;
-        while (blkparse < blkparse_.size() && !(blkparse_[blkparse].group == group && blkparse_[blkparse].device == device))
-            ++blkparse;
-        if (blkparse == blkparse_.size())
+        if (groups_[group].per_cpu_files) {
+            devices_.back()->blkparse = groups_[group].blkparse;
+        } else {
+            devices_.back()->blkparse = static_cast<std::uint32_t>(blkparse_.size());
             blkparse_.push_back({group, device});
+        }
     }
     const auto index = static_cast<std::uint32_t>(slots_.size());
     slots_.push_back(std::make_unique<Slot>());
     Slot& s = *slots_.back();
     s.device = dev->second;
-    s.blkparse = blkparse;
+    s.blkparse = devices_[s.device]->blkparse;
     s.cpu = cpu;
     slot_index_.emplace(std::tuple{group, device, cpu}, index);
+    devices_[s.device]->slots.push_back(index);
     return index;
 }
 
@@ -301,9 +299,8 @@ void Engine::extras(Device& d, Slot& s, const Event& e, Kind kind, unsigned colu
 Cells Engine::device_cells(std::size_t device) const
 {
     Cells sum;
-    for (const auto& s : slots_)
-        if (s->device == device)
-            sum += s->cells;
+    for (const std::uint32_t slot : devices_[device]->slots)
+        sum += slots_[slot]->cells;
     return sum;
 }
 
@@ -452,9 +449,9 @@ void Engine::finish_device(std::size_t index, tally::Device& out)
     c.flush.orphans = d.flush_orphans;
     c.flush.unfinished = d.flushes.size();
 
-    for (const auto& s : slots_)
-        if (s->device == index && (s->elements || s->cells.notes))
-            out.cpus.push_back({s->cpu, flow_counts(s->cells)});
+    for (const std::uint32_t slot : d.slots)
+        if (const Slot& s = *slots_[slot]; s.elements || s.cells.notes)
+            out.cpus.push_back({s.cpu, flow_counts(s.cells)});
     std::sort(out.cpus.begin(), out.cpus.end(), [](const CpuCounts& a, const CpuCounts& b) { return a.cpu < b.cpu; });
     for (const Remap* r : d.partitions)
         out.partitions.push_back({id_of(r->from), r->start, flow_counts(r->cells)});
@@ -498,15 +495,16 @@ Summary Engine::finish()
     }
 
     // A device whose bios arrive again at another device of the capture is above that one: adding it would count them twice.
-    std::set<DeviceId> traced;
+    std::multimap<DeviceId, std::size_t> traced;
     for (std::size_t i = 0; i < devices_.size(); ++i)
-        if (devices_[i]->seen)
-            traced.insert(s.devices[i].id);
-    for (const tally::Device& lower : s.devices)
-        for (const DeviceId& upper : lower.carries)
-            for (tally::Device& d : s.devices)
-                if (d.id == upper && d.id != lower.id && traced.contains(lower.id))
-                    d.above_another = true;
+        traced.emplace(s.devices[i].id, i);
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+        if (!devices_[i]->seen)
+            continue;
+        for (const DeviceId& upper : s.devices[i].carries)
+            for (auto [it, end] = traced.equal_range(upper); it != end; ++it)
+                s.devices[it->second].above_another = true;
+    }
     std::vector<std::size_t> counted;
     bool any_event = false;
     for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -544,24 +542,27 @@ Summary Engine::finish()
     }
     std::sort(s.processes.begin(), s.processes.end(), [](const ProcessCounts& a, const ProcessCounts& b) { return a.pid < b.pid; });
 
-    for (const Blkparse& b : blkparse_) {
+    std::vector<std::map<std::uint32_t, BlkparseStats>> cpus(blkparse_.size());
+    std::vector<std::uint64_t> elements(blkparse_.size());
+    for (const auto& slot : slots_)
+        if (slot->elements) {
+            cpus[slot->blkparse][slot->cpu] += blkparse_stats(slot->cells);
+            elements[slot->blkparse] += slot->elements;
+        }
+    for (std::size_t i = 0; i < blkparse_.size(); ++i) {
+        const Blkparse& b = blkparse_[i];
+        if (b.device && cpus[i].empty())
+            continue;
         BlkparseDevice out;
         out.name = b.device ? fmt::format("{},{}", major_of(*b.device), minor_of(*b.device)) : groups_[b.group].name;
+        out.cpus.assign(cpus[i].begin(), cpus[i].end());
+        out.events = elements[i];
         out.depth_max = b.depth_max;
         out.first_ns = b.first;
         out.last_ns = b.last;
         out.skips = b.skips;
         out.skipped_events = b.skipped;
-        const auto index = static_cast<std::uint32_t>(&b - blkparse_.data());
-        std::map<std::uint32_t, BlkparseStats> cpus;
-        for (const auto& slot : slots_)
-            if (slot->blkparse == index && slot->elements) {
-                cpus[slot->cpu] += blkparse_stats(slot->cells);
-                out.events += slot->elements;
-            }
-        out.cpus.assign(cpus.begin(), cpus.end());
-        if (!b.device || !out.cpus.empty())
-            s.blkparse.push_back(std::move(out));
+        s.blkparse.push_back(std::move(out));
     }
 
     std::stable_sort(s.devices.begin(), s.devices.end(), [](const tally::Device& a, const tally::Device& b) { return a.id < b.id; });

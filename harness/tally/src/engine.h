@@ -190,6 +190,8 @@ private:
     struct Device {
         std::uint32_t number;
         std::uint32_t group;
+        std::uint32_t blkparse;
+        std::vector<std::uint32_t> slots;
         bool seen = false;
         std::uint64_t first = UINT64_MAX, last = 0;
         std::array<Depth, kinds> depth;  // by kind; flushes and discards by their even number

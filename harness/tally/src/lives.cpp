@@ -140,6 +140,8 @@ void Lives::queue(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uin
 
 void Lives::split(LifeKind kind, std::uint64_t sector, std::uint32_t n)
 {
+    if (bios_.live() + requests_.live() >= most_) [[unlikely]]
+        limit();
     const std::size_t at = waiting_bios_.find(
         sector, [&](std::uint32_t b) { return bios_[b].sectors > n && bios_[b].kind == kind; });
     if (at == PlaceTable::missing) {

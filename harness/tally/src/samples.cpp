@@ -201,6 +201,17 @@ Latency Series::latency(std::span<const Series* const> series, const SamplePool&
         if (!l.samples)
             return l;
         const auto ranks = ranks_of(l.samples);
+        if (l.samples <= 8 * Chunks<std::uint32_t>::chunk_values) {
+            std::vector<std::uint64_t> all;
+            all.reserve(l.samples);
+            const auto gather = [&](auto chunk) { all.insert(all.end(), chunk.begin(), chunk.end()); };
+            whole = scan_small(gather) && scan_large(gather) && all.size() == l.samples;
+            if (whole) {
+                std::sort(all.begin(), all.end());
+                for (std::size_t i = 0; i < wanted; ++i)
+                    value[i] = all[ranks[i]];
+            }
+        } else {
         std::size_t in_small = 0;
         while (in_small < wanted && ranks[in_small] < small)
             ++in_small;
@@ -211,6 +222,7 @@ Latency Series::latency(std::span<const Series* const> series, const SamplePool&
             whole = select<std::uint32_t>(std::span(ranks).first(in_small), std::span(value).first(in_small), scan_small);
         if (whole && in_small < wanted)
             whole = select<std::uint64_t>(std::span(large_ranks).subspan(in_small), std::span(value).subspan(in_small), scan_large);
+        }
     }
     if (!merged.empty() || !whole) {
         l.exact = false;

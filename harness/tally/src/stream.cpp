@@ -246,14 +246,6 @@ bool Stream::begin()
         engine_.byte_swapped |= swapped_;
         return true;
     }
-    for (const std::uint32_t m : {first, other})
-        if ((m & magic_mask) == magic_base) {
-            const std::uint32_t v = m & 0xff;
-            damage("version", fmt::format("this is version {} of the blktrace format, which is not supported{}; blktally reads version {}", v,
-                                          v == 8 ? " (BLKTRACESETUP2's struct blk_io_trace2; blktrace without it writes version 7)" : "", version));
-            finished_ = true;
-            return false;
-        }
     (void)ensure(4096);
     const std::string what =
         foreign({reinterpret_cast<const char*>(buffer_.get() + pos_), std::min<std::size_t>(available(), 4096)});
@@ -263,6 +255,15 @@ bool Stream::begin()
         return false;
     }
     if (!resync(0, fmt::format("bad magic {}: the file does not begin with a record", hex(first)))) {
+        for (const std::uint32_t m : {first, other})
+            if ((m & magic_mask) == magic_base) {
+                const std::uint32_t v = m & 0xff;
+                damage("version",
+                       fmt::format("this is version {} of the blktrace format, which is not supported{}; blktally reads version {}", v,
+                                   v == 8 ? " (BLKTRACESETUP2's struct blk_io_trace2; a blktrace without it writes version 7)" : "", version), 0, 1);
+                finished_ = true;
+                return false;
+            }
         damage("no-records", fmt::format("bad magic {}, and no record of version {} anywhere: this is no blktrace capture, or all of it is "
                                          "damaged", hex(first), version), 0, 1);
         finished_ = true;
@@ -454,56 +455,64 @@ bool Stream::next(Event& e)
         }
         if (swapped_)
             swap_bytes(r);
-        const std::size_t total = head_bytes + r.pdu_len;
+        std::size_t total = head_bytes + r.pdu_len;
         if (available() < total + 4)
             (void)ensure(total + 4);
-        const std::size_t there = available();
-        if (there >= total + 4) [[likely]] {
-            if (raw_u32(buffer_.get() + pos_ + total) != raw_magic_ && !end_of_record(r)) [[unlikely]]
+        std::size_t there = std::min(available(), total);
+        const bool followed = available() < total + 4 ? there == total : raw_u32(buffer_.get() + pos_ + total) == raw_magic_;
+        if (!followed || r.pdu_len >= head_bytes) [[unlikely]] {
+            if (!check_extent(r, total))
                 continue;
-        } else if (there < total) [[unlikely]] {
-            // The payload is cut, unless its length is what is damaged: then records follow before the end.
-            if (!record_inside(pos_ + there)) {
-                damage("cut", fmt::format("the last record's payload is cut: {} of {} bytes are there; the event is counted",
-                                          there - head_bytes, r.pdu_len));
-            } else if (!end_of_record(r)) {
-                continue;
-            }
+            there = std::min(there, total);
         }
-        const std::byte* payload = buffer_.get() + pos_ + head_bytes;
-        const std::size_t payload_bytes = std::min<std::size_t>(r.pdu_len, there - head_bytes);
-        const bool event = take(r, payload, payload_bytes, e);
+        const bool event = take(r, buffer_.get() + pos_ + head_bytes, there - head_bytes, e);
         ++records_;
         ++engine_.records;
-        pos_ += std::min(total, there);
+        pos_ += there;
         if (event)
             return true;
     }
 }
 
-// Is there a record between the head of the one here and that end? A length that is damaged is mostly far too large, and what a
-// payload really holds is short.
-bool Stream::record_inside(std::size_t end) const
+// Where in the payload of the record here another record begins; 0: nowhere. A length that is damaged is mostly far too large, and what
+// a payload really holds is short.
+std::size_t Stream::record_inside(std::size_t total) const
 {
     bool needs_more;
-    end = std::min(end, pos_ + head_bytes + 4096);
+    const std::size_t end = pos_ + std::min({total, available(), head_bytes + 4096});
     for (std::size_t i = pos_ + head_bytes; i + head_bytes <= end; ++i)
         if (raw_u32(buffer_.get() + i) == raw_magic_ && record_at(i, swapped_, needs_more))
-            return true;
-    return false;
+            return i - pos_;
+    return 0;
 }
 
-// A record that no record follows. Either it is sound and what follows is damaged, or it is the first that damage lies in. What its
-// fields say decides; true: it is sound. Otherwise the stream stands at the next record.
-bool Stream::end_of_record(const Record& r)
+// A record whose end is no other record's beginning, or that is long enough to hide one. Either it is sound and what follows is damaged;
+// or only its length is wrong; or damage lies in it, which what its fields say decides. False: it is not to be counted, and the stream
+// stands at the next record. Otherwise total is what there is of it.
+bool Stream::check_extent(const Record& r, std::size_t& total)
 {
-    if (plausible(r)) {
-        // Its length may still be wrong: is there a record before its end?
-        if (!record_inside(pos_ + std::min<std::size_t>(head_bytes + r.pdu_len, available())))
-            return true;
+    const std::size_t inside = record_inside(total);
+    const bool followed = available() >= total + 4 && raw_u32(buffer_.get() + pos_ + total) == raw_magic_;
+    if (followed && !inside)
+        return true;
+    if (!plausible(r)) {
+        if (available() < total && !inside) {
+            damage("cut", fmt::format("the last record is cut: {} of {} bytes are there", available(), total));
+            pos_ = end_;
+            return false;
+        }
+        (void)resync(4, "no record follows where this one ends, and what it says cannot be right: it is not counted");
+        return false;
     }
-    (void)resync(4, "no record follows where this one ends, and what it says cannot be right: it is not counted");
-    return false;
+    if (inside) {
+        damage("bad-length", fmt::format("its payload of {} bytes would hide the record at byte {}: the length is damaged; the event is counted",
+                                         r.pdu_len, offset() + inside));
+        total = inside;
+    } else if (available() < total) {
+        damage("cut", fmt::format("the last record's payload is cut: {} of {} bytes are there; the event is counted",
+                                  available() - head_bytes, r.pdu_len));
+    }
+    return true;
 }
 
 // ---- Reorder ----

@@ -43,8 +43,8 @@ private:
     bool begin();
     bool resync(std::size_t from, std::string why);
     bool record_at(std::size_t pos, bool swapped, bool& needs_more) const;
-    bool end_of_record(const Record& r);
-    bool record_inside(std::size_t end) const;
+    bool check_extent(const Record& r, std::size_t& total);
+    std::size_t record_inside(std::size_t total) const;
     bool plausible(const Record& r) const;
     void finish();
     bool take(const Record& r, const std::byte* payload, std::size_t payload_bytes, Event& e);

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fcntl.h>
-#include <set>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -306,7 +306,7 @@ private:
                                          "buffers (blktrace -b KIB -n COUNT)", *options_.dropped));
         if (diagnostics_.verdict() != Verdict::refused && !s.total.events && !s.unknown_events && diagnostics_.verdict() == Verdict::ok)
             remark("", "no-events", s.records ? "the capture holds notes only, no event" : "the capture holds nothing");
-        std::set<std::pair<DeviceId, std::string>> seen;
+        std::map<DeviceId, unsigned> seen;
         for (const Device& d : s.devices) {
             const std::string what = fmt::format("device {},{}", d.id.major, d.id.minor);
             if (d.bio_based)
@@ -314,9 +314,8 @@ private:
                                                     "dispatches or merges to count, only bios queued and completed");
             if (d.above_another)
                 remark(d.input, "above-another", what + "'s bios arrive again at another device of this capture: it is not in the total");
-            for (const Device& other : s.devices)
-                if (&other != &d && other.id == d.id && seen.emplace(d.id, "").second)
-                    remark(d.input, "same-device", what + " is in several inputs; they are counted apart and both are in the total");
+            if (++seen[d.id] == 2)
+                remark(d.input, "same-device", what + " is in several inputs; they are counted apart and both are in the total");
         }
     }
 

@@ -32,11 +32,13 @@ namespace {
 
 constexpr std::array<int, 3> caught = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> pending_signal{0};
+std::atomic<bool> whole_group_has_it{false}; ///< a terminal's Ctrl-C reaches every process of the foreground by itself
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores it");
 std::array<struct sigaction, caught.size()> previous_actions;
 
-void remember(int number)
+void remember(int number, siginfo_t* info, void*)
 {
+	whole_group_has_it.store(info->si_code == SI_KERNEL);
 	pending_signal.store(number);
 }
 
@@ -141,7 +143,8 @@ InterruptScope::InterruptScope()
 {
 	pending_signal = 0;
 	struct sigaction action = {};
-	action.sa_handler = remember; // no SA_RESTART: whoever sleeps has to wake
+	action.sa_sigaction = remember;
+	action.sa_flags = SA_SIGINFO; // no SA_RESTART: whoever sleeps has to wake
 	for (std::size_t i = 0; i < caught.size(); ++i)
 		::sigaction(caught[i], &action, &previous_actions[i]);
 }
@@ -231,8 +234,8 @@ std::string capture(const std::vector<std::string>& argv, const std::string& wha
 	bool passed_on = false;
 	for (;;) {
 		if (const int number = InterruptScope::pending(); number && !passed_on) {
-			// From a terminal it has the signal already; a second one does no harm.
-			::kill(pid, number);
+			if (!whole_group_has_it.load())
+				::kill(pid, number);
 			passed_on = true;
 		}
 		pollfd watched{in.get(), POLLIN, 0};

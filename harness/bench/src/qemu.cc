@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -34,6 +35,14 @@ std::string qemu_version(const fs::path& qemu)
 {
 	const std::string text = capture({qemu.string(), "--version"}, "asking the emulator for its version");
 	return std::string(trim(split(text, '\n').front()));
+}
+
+fs::path turns_library()
+{
+	const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "pageout-turns.so";
+	if (::access(path.c_str(), R_OK) != 0)
+		throw Error(fmt::format("{}: {}: it is built with the tools (make tools)", path.string(), std::strerror(errno)));
+	return path;
 }
 
 std::vector<std::string> kernel_cmdline(const Scenario& s, const Layout& layout, const std::string& accel)
@@ -63,16 +72,19 @@ std::vector<std::string> kernel_cmdline(const Scenario& s, const Layout& layout,
 
 std::vector<std::string> qemu_argv(const Scenario& s, const Layout& layout, const std::string& accel, const GuestCommand& names)
 {
-	std::vector<std::string> argv = {names.qemu, "-M", "pc,memory-backend=memory", "-nodefaults", "-no-user-config", "-display", "none",
+	std::vector<std::string> argv;
+	if (s.clock == "virtual")
+		argv = {"env", "LD_PRELOAD=" + names.turns};
+	argv.insert(argv.end(), {names.qemu, "-M", "pc,memory-backend=memory", "-nodefaults", "-no-user-config", "-display", "none",
 					 "-no-reboot", "-smp", std::to_string(s.cpus), "-m", fmt::format("{}M", layout.total_bytes >> 20),
 					 "-object", fmt::format("memory-backend-file,id=memory,size={},mem-path={},share=on", layout.total_bytes, names.memory),
-					 "-chardev", fmt::format("file,id=console,path={}", names.console), "-serial", "chardev:console"};
+					 "-chardev", fmt::format("file,id=console,path={}", names.console), "-serial", "chardev:console"});
 	const auto add = [&](std::initializer_list<std::string> words) { argv.insert(argv.end(), words); };
 
 	if (s.clock == "virtual") {
 		// Every source of time and chance is the instruction count: the same run, to the byte, on every host.
 		add({"-accel", "tcg", "-icount", fmt::format("shift={},sleep=off", s.icount_shift), "-rtc", "base=2020-01-01,clock=vm", "-seed", "1",
-		     "-cpu", "max,-rdrand,-rdseed"});
+		     "-cpu", "max,-rdrand,-rdseed", "-name", "guest=pageout,debug-threads=on"});
 	} else if (accel == "kvm") {
 		add({"-accel", "kvm", "-rtc", "base=2020-01-01", "-cpu", "host"});
 	} else {

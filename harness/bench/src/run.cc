@@ -61,19 +61,22 @@ public:
 	const fs::path& part() const { return part_; }
 	const fs::path& place() const { return final_; }
 
-	/// Takes the place of an earlier run of the same step and sample.
+	/// Takes the place of an earlier run of the same step and sample. Another bench may do the same at the same time:
+	/// the one that comes last wins, whole.
 	void publish()
 	{
 		const fs::path old = part_.string() + "-old";
-		std::error_code error;
-		if (fs::exists(final_))
-			fs::rename(final_, old, error);
-		if (!error)
+		std::error_code error, ignored;
+		for (int attempt = 0; attempt < 10; ++attempt) {
+			fs::rename(final_, old, ignored);
 			fs::rename(part_, final_, error);
-		if (error)
-			throw Error(fmt::format("{}: cannot be put in place: {}", final_.string(), error.message()));
-		part_.clear();
-		fs::remove_all(old, error);
+			fs::remove_all(old, ignored);
+			if (!error) {
+				part_.clear();
+				return;
+			}
+		}
+		throw Error(fmt::format("{}: cannot be put in place: {}", final_.string(), error.message()));
 	}
 
 private:
@@ -190,7 +193,8 @@ RunOutput run_guest(const Plan& plan, const fs::path& folder, Progress& progress
 	const fs::path console = folder / "console.log";
 	real_command = qemu_argv(s, layout, id.accel,
 				 {plan.qemu.string(), id.kernel.bzimage.string(), id.kernel.initramfs.string(),
-				  fmt::format("/proc/self/fd/{}", memory.fd()), console.string()});
+				  fmt::format("/proc/self/fd/{}", memory.fd()), console.string(),
+				  s.clock == "virtual" ? turns_library().string() : std::string()});
 	const auto mailbox = memory.bytes(layout.out.phys, layout.out.bytes);
 	const auto newest = [&] { return newest_frame(mailbox); };
 

@@ -243,7 +243,7 @@ TEST(Command, VirtualTimeHasNoOtherSourceOfTimeOrChance)
 	layout.job = {"job", 0x4000000, 0x100000};
 	const auto argv = qemu_argv(s, layout, "tcg", {"{qemu}", "{bzimage}", "{initramfs}", "{memory}", "{console}"});
 	const std::string line = shell_line(argv);
-	for (const char* part : {"-accel tcg ", "-icount shift=2,sleep=off", "-rtc base=2020-01-01,clock=vm", "-seed 1", "-cpu max,-rdrand,-rdseed", "-no-reboot", "-nodefaults", "-m 1024M",
+	for (const char* part : {"env 'LD_PRELOAD={turns}' '{qemu}' ", "debug-threads=on", "-accel tcg ", "-icount shift=2,sleep=off", "-rtc base=2020-01-01,clock=vm", "-seed 1", "-cpu max,-rdrand,-rdseed", "-no-reboot", "-nodefaults", "-m 1024M",
 				 "share=on", "-M pc,", "mem=67108864", "nokaslr", "pageout.job=0x4000000,0x100000", "extra=1", "clearcpuid=rep_good,erms,fsrm"})
 		EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
 	EXPECT_EQ(line.find("tsc=reliable"), std::string::npos);

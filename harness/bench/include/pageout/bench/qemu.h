@@ -19,7 +19,7 @@ std::filesystem::path find_qemu();
 /// "QEMU emulator version 7.2.22 (Debian …)", its first line.
 std::string qemu_version(const std::filesystem::path& qemu);
 
-/// What a guest is started with. Paths appear in the command only as these three, so that a record can name the command
+/// What a guest is started with. Paths appear in the command only as these, so that a record can name the command
 /// without naming places of one machine.
 struct GuestCommand {
 	std::string qemu;
@@ -27,7 +27,12 @@ struct GuestCommand {
 	std::string initramfs;
 	std::string memory;  ///< what the memory backend opens
 	std::string console; ///< file for the serial console
+	std::string turns = "{turns}"; ///< preloaded in virtual time: see turns_library()
 };
+
+/// pageout-turns.so, which makes two threads of the emulator take turns, without which virtual time is not exactly
+/// repeatable; beside this executable. Throws Error where it is not.
+std::filesystem::path turns_library();
 
 /// The kernel's command line.
 std::vector<std::string> kernel_cmdline(const Scenario& scenario, const Layout& layout, const std::string& accel);

@@ -595,6 +595,7 @@ Outcome skipped(const RunIdentity& id, const std::string& reason)
 	Outcome outcome;
 	outcome.verdict = {Status::skipped, reason};
 	outcome.record = head(id, outcome.verdict);
+	outcome.record["partial"] = true;
 	outcome.record["environment"] = environment_json(id);
 	return outcome;
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The policy of page-out clusters, in mm/pageout.h: which neighbours are looked
+ * at, in which order, and which may be taken.
+ */
+#include <kunit/test.h>
+
+#include "pageout.h"
+
+/* Walk to the end, taking every index that @mask (if any) allows. */
+static unsigned int walk_all(struct pageout_walk *walk, unsigned long *visited,
+			     unsigned int max, const bool *refuse)
+{
+	unsigned long index;
+	unsigned int n = 0;
+
+	while (pageout_walk_next(walk, &index)) {
+		if (n < max)
+			visited[n] = index;
+		if (!refuse || !refuse[n])
+			walk->room--;
+		n++;
+		if (n > 4 * PAGEOUT_CLUSTER_MAX)
+			break;
+	}
+	return n;
+}
+
+/* Backward to the boundary, forward, backward again: FreeBSD's order. */
+static void walk_order_test(struct kunit *test)
+{
+	static const unsigned long want[] = { 34, 33, 32, 36, 37, 38, 39 };
+	unsigned long seen[16];
+	struct pageout_walk walk;
+	unsigned int n, i;
+
+	pageout_walk_start(&walk, 35, 8, 7, 0, 1000);
+	n = walk_all(&walk, seen, 16, NULL);
+	KUNIT_ASSERT_EQ(test, n, 7U);
+	for (i = 0; i < 7; i++)
+		KUNIT_EXPECT_EQ(test, seen[i], want[i]);
+}
+
+/*
+ * The version of 2005 looked at one page only on its way back, as its loop
+ * ended with an unconditional break. Every page up to the boundary counts.
+ */
+static void walk_goes_back_to_the_boundary_test(struct kunit *test)
+{
+	unsigned long seen[32];
+	struct pageout_walk walk;
+	unsigned int n, i;
+
+	pageout_walk_start(&walk, 63, 32, 31, 0, 1000);
+	n = walk_all(&walk, seen, 32, NULL);
+	KUNIT_ASSERT_EQ(test, n, 31U);
+	for (i = 0; i < 31; i++)
+		KUNIT_EXPECT_EQ(test, seen[i], 62UL - i);
+}
+
+/* Beyond the boundary only when forward has left room. */
+static void walk_beyond_test(struct kunit *test)
+{
+	static const unsigned long want[] = { 33, 32, 35, 36, 31, 30, 29 };
+	unsigned long seen[16];
+	struct pageout_walk walk;
+	unsigned int n, i;
+
+	pageout_walk_start(&walk, 34, 8, 7, 0, 36);
+	n = walk_all(&walk, seen, 16, NULL);
+	KUNIT_ASSERT_EQ(test, n, 7U);
+	for (i = 0; i < 7; i++)
+		KUNIT_EXPECT_EQ(test, seen[i], want[i]);
+}
+
+/* A neighbour that cannot be taken does not end the walk. */
+static void walk_skips_holes_test(struct kunit *test)
+{
+	bool refuse[64] = {};
+	unsigned long seen[64];
+	struct pageout_walk walk;
+	unsigned int n, i;
+
+	for (i = 0; i < 64; i += 2)
+		refuse[i] = true;
+	pageout_walk_start(&walk, 16, 16, 15, 0, 1000);
+	n = walk_all(&walk, seen, 64, refuse);
+	KUNIT_EXPECT_EQ(test, walk.room, 0U);
+	KUNIT_EXPECT_EQ(test, n, 30U);
+	/* forward first, as the pivot is on the boundary, then beyond it */
+	KUNIT_EXPECT_EQ(test, seen[0], 17UL);
+	KUNIT_EXPECT_EQ(test, seen[14], 31UL);
+	KUNIT_EXPECT_EQ(test, seen[15], 15UL);
+}
+
+static void walk_no_room_test(struct kunit *test)
+{
+	struct pageout_walk walk;
+	unsigned long index;
+
+	pageout_walk_start(&walk, 5, 32, 0, 0, 100);
+	KUNIT_EXPECT_FALSE(test, pageout_walk_next(&walk, &index));
+}
+
+/* The lowest and the highest indices there are. */
+static void walk_ends_of_the_world_test(struct kunit *test)
+{
+	unsigned long seen[64];
+	struct pageout_walk walk;
+	unsigned int n, i;
+
+	pageout_walk_start(&walk, 0, 32, 31, 0, ULONG_MAX);
+	n = walk_all(&walk, seen, 64, NULL);
+	KUNIT_ASSERT_EQ(test, n, 31U);
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, seen[i], i + 1UL);
+
+	pageout_walk_start(&walk, ULONG_MAX, 32, 31, 0, ULONG_MAX);
+	n = walk_all(&walk, seen, 64, NULL);
+	KUNIT_ASSERT_EQ(test, n, 31U);
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, seen[i], ULONG_MAX - 1 - i);
+
+	/* an object of one page */
+	pageout_walk_start(&walk, 7, 32, 31, 7, 7);
+	KUNIT_EXPECT_EQ(test, walk_all(&walk, seen, 64, NULL), 0U);
+}
+
+/*
+ * Whatever the pivot, the size, the limits and what can be taken: no index
+ * twice, none outside the limits, none further than a cluster's size, never the
+ * pivot, and never more taken than there is room for.
+ */
+static void walk_properties_test(struct kunit *test)
+{
+	unsigned long seen[2 * PAGEOUT_CLUSTER_MAX];
+	u32 seed = 12345;
+	int round;
+
+	for (round = 0; round < 2000; round++) {
+		unsigned int size, room, n = 0, taken = 0, i;
+		unsigned long pivot, first, last, index;
+		struct pageout_walk walk;
+
+		seed = seed * 1664525 + 1013904223;
+		size = 2U << (seed >> 8) % 6;
+		room = (seed >> 16) % size;
+		pivot = (seed >> 4) % 5000;
+		first = pivot - min(pivot, (unsigned long)(seed % 97));
+		last = pivot + (seed >> 12) % 97;
+		pageout_walk_start(&walk, pivot, size, room, first, last);
+		while (pageout_walk_next(&walk, &index)) {
+			KUNIT_ASSERT_LT(test, n, (unsigned int)ARRAY_SIZE(seen));
+			KUNIT_ASSERT_NE(test, index, pivot);
+			KUNIT_ASSERT_GE(test, index, first);
+			KUNIT_ASSERT_LE(test, index, last);
+			KUNIT_ASSERT_LT(test, index > pivot ? index - pivot :
+					pivot - index, (unsigned long)size);
+			for (i = 0; i < n; i++)
+				KUNIT_ASSERT_NE(test, seen[i], index);
+			seen[n++] = index;
+			if (index % 3) {
+				walk.room--;
+				taken++;
+			}
+		}
+		KUNIT_ASSERT_LE(test, taken, room);
+	}
+}
+
+static void cluster_valid_test(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(0));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(1));
+	KUNIT_EXPECT_TRUE(test, pageout_cluster_valid(2));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(3));
+	KUNIT_EXPECT_TRUE(test, pageout_cluster_valid(32));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(33));
+	KUNIT_EXPECT_TRUE(test, pageout_cluster_valid(256));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(512));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(ULONG_MAX));
+	KUNIT_EXPECT_FALSE(test, pageout_cluster_valid(1UL << (BITS_PER_LONG - 1)));
+}
+
+/* By halves, and it ends. */
+static void shorter_run_test(struct kunit *test)
+{
+	int run, n = 0;
+
+	KUNIT_EXPECT_EQ(test, pageout_shorter_run(32), 16);
+	KUNIT_EXPECT_EQ(test, pageout_shorter_run(13), 6);
+	for (run = PAGEOUT_CLUSTER_MAX; run >= PAGEOUT_RUN_MIN;
+	     run = pageout_shorter_run(run))
+		n++;
+	KUNIT_EXPECT_EQ(test, n, 7);
+	for (run = 1; run <= (int)PAGEOUT_CLUSTER_MAX; run++)
+		KUNIT_EXPECT_LT(test, pageout_shorter_run(run), run);
+}
+
+static void neighbour_limit_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(7), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8), 1UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000), 1000UL);
+}
+
+static void take_neighbour_test(struct kunit *test)
+{
+	/* FreeBSD's rule: inactive, whatever the reference bits say */
+	KUNIT_EXPECT_TRUE(test, pageout_take_neighbour(false, false, true));
+	KUNIT_EXPECT_TRUE(test, pageout_take_neighbour(false, true, true));
+	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(true, false, true));
+	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(true, true, true));
+	/* the stricter one: unreferenced as well */
+	KUNIT_EXPECT_TRUE(test, pageout_take_neighbour(false, false, false));
+	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(false, true, false));
+	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(true, false, false));
+	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(true, true, false));
+}
+
+static struct kunit_case pageout_cluster_cases[] = {
+	KUNIT_CASE(walk_order_test),
+	KUNIT_CASE(walk_goes_back_to_the_boundary_test),
+	KUNIT_CASE(walk_beyond_test),
+	KUNIT_CASE(walk_skips_holes_test),
+	KUNIT_CASE(walk_no_room_test),
+	KUNIT_CASE(walk_ends_of_the_world_test),
+	KUNIT_CASE(walk_properties_test),
+	KUNIT_CASE(cluster_valid_test),
+	KUNIT_CASE(shorter_run_test),
+	KUNIT_CASE(neighbour_limit_test),
+	KUNIT_CASE(take_neighbour_test),
+	{}
+};
+
+static struct kunit_suite pageout_cluster_suite = {
+	.name = "pageout_cluster",
+	.test_cases = pageout_cluster_cases,
+};
+kunit_test_suite(pageout_cluster_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the policy of page-out clusters");
+MODULE_LICENSE("GPL");

@@ -11,46 +11,47 @@
 
 static void only_direct_reclaim_test(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 0, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 32, 0, 128),
 			PAGEOUT_ASYNC);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(false, DEF_PRIORITY, 32, 0, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(false, false, 32, 0, 128),
 			PAGEOUT_SYNC);
 }
 
 /* Under pressure writing is what throttles the scan. */
 static void not_under_pressure_test(struct kunit *test)
 {
-	int priority;
+	int priority, trouble;
 
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, true, 32, 0, 128),
+			PAGEOUT_SYNC_PRIORITY);
 	for (priority = 0; priority <= DEF_PRIORITY; priority++)
-		KUNIT_EXPECT_EQ(test,
-				pageout_choose_way(true, priority, 32, 0, 128),
-				priority >= DEF_PRIORITY - 4 ?
-				PAGEOUT_ASYNC : PAGEOUT_SYNC_PRIORITY);
+		for (trouble = -DEF_PRIORITY; trouble <= DEF_PRIORITY; trouble++)
+			KUNIT_EXPECT_EQ(test, pageout_pressed(priority, trouble),
+					trouble > 4 || priority < 4);
 }
 
 static void not_for_one_test(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 0, 0, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 0, 0, 128),
 			PAGEOUT_SYNC_FEW);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 1, 0, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 1, 0, 128),
 			PAGEOUT_SYNC_FEW);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 2, 0, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 2, 0, 128),
 			PAGEOUT_ASYNC);
 }
 
 /* Exactly up to the limit, and no sum overflows. */
 static void queue_is_bounded_test(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 96, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 32, 96, 128),
 			PAGEOUT_ASYNC);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 97, 128),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 32, 97, 128),
 			PAGEOUT_SYNC_FULL);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32, 0, 31),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 32, 0, 31),
 			PAGEOUT_SYNC_FULL);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 2, 0, 0),
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 2, 0, 0),
 			PAGEOUT_SYNC_FULL);
-	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, DEF_PRIORITY, 32,
+	KUNIT_EXPECT_EQ(test, pageout_choose_way(true, false, 32,
 						 ULONG_MAX - 8, 128),
 			PAGEOUT_SYNC_FULL);
 }

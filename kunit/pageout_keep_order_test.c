@@ -12,16 +12,10 @@
 /* When reclaim has trouble everything is rotated, as it always was. */
 static void only_when_calm_test(struct kunit *test)
 {
-	int priority;
-
-	for (priority = 0; priority <= DEF_PRIORITY; priority++) {
-		bool calm = priority >= DEF_PRIORITY - 2;
-
-		KUNIT_EXPECT_EQ(test, pageout_keep_place(priority, false, 0,
-							 1000, 1), calm);
-		KUNIT_EXPECT_EQ(test, pageout_keep_place(priority, true, 0,
-							 1000, 1), calm);
-	}
+	KUNIT_EXPECT_TRUE(test, pageout_keep_place(true, false, 0, 1000, 1));
+	KUNIT_EXPECT_TRUE(test, pageout_keep_place(true, true, 0, 1000, 1));
+	KUNIT_EXPECT_FALSE(test, pageout_keep_place(false, false, 0, 1000, 1));
+	KUNIT_EXPECT_FALSE(test, pageout_keep_place(false, true, 0, 1000, 1));
 }
 
 /* What is held back is isolated, so it is few. */
@@ -29,10 +23,10 @@ static void few_are_held_back_test(struct kunit *test)
 {
 	unsigned int parked = 0;
 
-	while (pageout_keep_place(DEF_PRIORITY, true, parked, 1000000, 1))
+	while (pageout_keep_place(true, true, parked, 1000000, 1))
 		KUNIT_ASSERT_LE(test, ++parked, PAGEOUT_PARK_MAX);
 	KUNIT_EXPECT_EQ(test, parked, PAGEOUT_PARK_MAX);
-	KUNIT_EXPECT_FALSE(test, pageout_keep_place(DEF_PRIORITY, false, 0,
+	KUNIT_EXPECT_FALSE(test, pageout_keep_place(true, false, 0,
 						    1000000,
 						    PAGEOUT_PARK_MAX + 1));
 }
@@ -49,7 +43,7 @@ static void no_starvation_test(struct kunit *test)
 	for (pass = 0; pass < 100; pass++) {
 		parked = 0;
 		for (scanned = 1; scanned <= SWAP_CLUSTER_MAX; scanned++) {
-			if (pageout_keep_place(DEF_PRIORITY, false, parked,
+			if (pageout_keep_place(true, false, parked,
 					       scanned, 1))
 				parked++;
 			else
@@ -63,9 +57,9 @@ static void no_starvation_test(struct kunit *test)
 /* Folios that will be taken when met again need no such limit. */
 static void spared_run_test(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, pageout_keep_place(DEF_PRIORITY, true, 31,
+	KUNIT_EXPECT_TRUE(test, pageout_keep_place(true, true, 31,
 						   32, 1));
-	KUNIT_EXPECT_FALSE(test, pageout_keep_place(DEF_PRIORITY, false, 31,
+	KUNIT_EXPECT_FALSE(test, pageout_keep_place(true, false, 31,
 						    32, 1));
 }
 

@@ -12,16 +12,59 @@
 /* Only kswapd spares, only where it could write, and not when in trouble. */
 static void who_may_spare_test(struct kunit *test)
 {
+	int i;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, pageout_may_spare(i & 1, i & 2, i & 4),
+				i == 7);
+}
+
+/* Trouble begins where a pass covers what is to be reclaimed. */
+static void trouble_test(struct kunit *test)
+{
+	/* direct reclaim of 32 pages on a large node: every pass will do */
+	KUNIT_EXPECT_EQ(test, pageout_trouble(12, 4UL << 20, 32), 0);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(9, 4UL << 20, 32), 3);
+	/* ... on one of 40 MiB: 1/256 of it is the first that is enough */
+	KUNIT_EXPECT_EQ(test, pageout_trouble(12, 10240, 32), -4);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(8, 10240, 32), 0);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(4, 10240, 32), 4);
+	/* kswapd, which is to reclaim a high watermark */
+	KUNIT_EXPECT_EQ(test, pageout_trouble(8, 4UL << 20, 20000), 0);
+	/* nothing left, nothing wanted, everything wanted */
+	KUNIT_EXPECT_EQ(test, pageout_trouble(6, 0, 32), 0);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(6, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(6, 1000, ULONG_MAX), 0);
+	KUNIT_EXPECT_EQ(test, pageout_trouble(12, ULONG_MAX, 1), 0);
+}
+
+/* Nothing is put off for more than three passes, nor in the last four. */
+static void calm_test(struct kunit *test)
+{
+	int priority, trouble;
+
+	for (priority = 0; priority <= DEF_PRIORITY; priority++)
+		for (trouble = -DEF_PRIORITY; trouble <= DEF_PRIORITY; trouble++)
+			KUNIT_EXPECT_EQ(test, pageout_calm(priority, trouble),
+					trouble <= 2 && priority >= 4);
+}
+
+/*
+ * Whatever the size of a node and what is to be reclaimed: a scan that goes
+ * through all priorities has passes at its end that spare nothing.
+ */
+static void scans_end_without_sparing_test(struct kunit *test)
+{
+	unsigned long reclaimable, to_reclaim;
 	int priority;
 
-	for (priority = 0; priority <= DEF_PRIORITY; priority++) {
-		KUNIT_EXPECT_EQ(test, pageout_may_spare(true, true, priority),
-				priority >= DEF_PRIORITY - 2);
-		KUNIT_EXPECT_FALSE(test,
-				   pageout_may_spare(false, true, priority));
-		KUNIT_EXPECT_FALSE(test,
-				   pageout_may_spare(true, false, priority));
-	}
+	for (reclaimable = 1; reclaimable; reclaimable <<= 1)
+		for (to_reclaim = 1; to_reclaim; to_reclaim <<= 1)
+			for (priority = 0; priority < 4; priority++)
+				KUNIT_ASSERT_FALSE(test, pageout_calm(priority,
+						pageout_trouble(priority,
+								reclaimable,
+								to_reclaim)));
 }
 
 /* A short scan spares nothing: a run of taken pages comes first. */
@@ -130,6 +173,9 @@ static void large_folio_test(struct kunit *test)
 
 static struct kunit_case pageout_second_chance_cases[] = {
 	KUNIT_CASE(who_may_spare_test),
+	KUNIT_CASE(trouble_test),
+	KUNIT_CASE(calm_test),
+	KUNIT_CASE(scans_end_without_sparing_test),
 	KUNIT_CASE(taken_comes_first_test),
 	KUNIT_CASE(runs_and_share_test),
 	KUNIT_CASE(seen_is_taken_test),

@@ -261,7 +261,9 @@ static void keep_time(struct simdisk *sd, u64 set_ns)
 {
 	u64 now_ns = ktime_get_ns();
 
-	sd->lead_ns = min(sd->lead_ns, now_ns - min(now_ns, set_ns) + LEAD_SPREAD_NS);
+	/* unless another CPU has set it anew meanwhile */
+	if (set_ns <= now_ns)
+		sd->lead_ns = min(sd->lead_ns, now_ns - set_ns + LEAD_SPREAD_NS);
 	wait_out(sd, sd->armed_ns);
 }
 
@@ -1124,39 +1126,37 @@ static int remove_disk(struct simdisk *sd, bool force)
 /* ---- Module parameters ------------------------------------------------------------- */
 
 /* Parameters at load come before the module's own start: they wait for it. */
-struct early_line {
-	struct list_head link;
-	char text[];
-};
-
-static LIST_HEAD(early_lines);
+static char early_lines[4 * SIMDISK_LINE_MAX];
 static bool started;
 
 static int add_set(const char *text, const struct kernel_param *kp)
 {
-	struct early_line *early;
-	size_t size = strlen(text) + 1;
-	char *copy;
+	char *line;
+	size_t used;
 	int err;
 
-	if (size > SIMDISK_LINE_MAX) {
+	if (strlen(text) >= SIMDISK_LINE_MAX) {
 		pr_err("add: the line is longer than %u\n", SIMDISK_LINE_MAX - 1);
 		return -EINVAL;
 	}
+	line = kstrdup(text, GFP_KERNEL);
+	if (!line)
+		return -ENOMEM;
 	mutex_lock(&simdisk_mutex);
-	if (!started) {
-		early = kmalloc(struct_size(early, text, size), GFP_KERNEL);
-		err = early ? 0 : -ENOMEM;
-		if (early) {
-			memcpy(early->text, text, size);
-			list_add_tail(&early->link, &early_lines);
-		}
+	if (started) {
+		err = add_disk_from_line(line);
 	} else {
-		copy = kstrdup(text, GFP_KERNEL);
-		err = copy ? add_disk_from_line(copy) : -ENOMEM;
-		kfree(copy);
+		used = strlen(early_lines);
+		err = 0;
+		if (used + strlen(line) + 2 > sizeof(early_lines)) {
+			pr_err("add: too many disks at load; add the others later\n");
+			err = -EINVAL;
+		} else {
+			sprintf(early_lines + used, "%s\n", strreplace(line, '\n', ' '));
+		}
 	}
 	mutex_unlock(&simdisk_mutex);
+	kfree(line);
 	return err;
 }
 
@@ -1224,18 +1224,14 @@ static void remove_all(void)
 
 static int __init simdisk_init(void)
 {
-	struct early_line *early, *next;
+	char *lines = early_lines, *line;
 	int err = 0;
 
 	simdisk_root = debugfs_create_dir("simdisk", NULL);
 	mutex_lock(&simdisk_mutex);
 	started = true;
-	list_for_each_entry_safe(early, next, &early_lines, link) {
-		if (!err)
-			err = add_disk_from_line(early->text);
-		list_del(&early->link);
-		kfree(early);
-	}
+	while (!err && (line = strsep(&lines, "\n")) && (*line || lines))
+		err = add_disk_from_line(line);
 	if (err)
 		remove_all();
 	mutex_unlock(&simdisk_mutex);

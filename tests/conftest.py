@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def guests(request: pytest.FixtureRequest) -> Iterator[Guests]:
+def guests(request: pytest.FixtureRequest, tools: None) -> Iterator[Guests]:
     names: list[str] = []
     for item in request.session.items:
         for mark in item.iter_markers("guest"):
@@ -98,7 +98,7 @@ def guests(request: pytest.FixtureRequest) -> Iterator[Guests]:
     pool.stop()
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def tools() -> None:
     missing = [n for n in ("pageout-bench", "blktally", "pageout-load") if not (BIN / n).exists()]
     if missing:
@@ -106,7 +106,7 @@ def tools() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def guests_from_the_start(request: pytest.FixtureRequest, tools: None) -> None:
+def guests_from_the_start(request: pytest.FixtureRequest) -> None:
     """Start the guests before the first test where any test is going to ask for them."""
     if any(item.get_closest_marker("guest") for item in request.session.items):
         request.getfixturevalue("guests")

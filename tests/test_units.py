@@ -9,9 +9,11 @@ import subprocess
 import pytest
 from conftest import ROOT, command
 
+BUILD = ROOT / "build" / "harness"
+
 
 def entries() -> list[dict]:
-    result = subprocess.run(["ctest", "--test-dir", str(ROOT / "build"), "--show-only=json-v1"], capture_output=True, text=True,
+    result = subprocess.run(["ctest", "--test-dir", str(BUILD), "--show-only=json-v1"], capture_output=True, text=True,
                             check=False)
     if result.returncode:
         return []
@@ -22,7 +24,7 @@ ENTRIES = entries()
 
 
 def test_the_suites_are_there() -> None:
-    assert ENTRIES, "no C++ test is known to ctest in build/: run scripts/tools first"
+    assert ENTRIES, "no C++ test is known to ctest in build/harness: run scripts/tools first"
     for part in ("bench", "tally", "load", "guest"):
         if (ROOT / "harness" / part / "tests").is_dir():
             assert any(f"/{part}" in t["command"][0] or part in t["command"][0].rsplit("/", 1)[1] for t in ENTRIES), f"{part} has no test"
@@ -31,7 +33,7 @@ def test_the_suites_are_there() -> None:
 @pytest.mark.parametrize("entry", ENTRIES, ids=[t["name"] for t in ENTRIES])
 def test_unit(entry: dict) -> None:
     properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
-    result = command(*entry["command"], cwd=properties.get("WORKING_DIRECTORY", ROOT / "build"),
+    result = command(*entry["command"], cwd=properties.get("WORKING_DIRECTORY", BUILD),
                      timeout_s=float(properties.get("TIMEOUT", 1500)))
     text = result.stdout + result.stderr
     skip = properties.get("SKIP_REGULAR_EXPRESSION")

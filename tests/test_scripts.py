@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -78,22 +79,22 @@ def test_wrong_words_are_refused() -> None:
 
 
 def fake_system(folder: Path, **programs: str) -> dict[str, str]:
-    """A PATH in which some programs are others; an empty text takes one away."""
+    """A PATH in which some programs are others; an empty text takes one away.
+
+    The real ones are reached through symbolic links, so nothing may ever be written
+    to a name that is a link: that would write over the host's own program.
+    """
     folder.mkdir()
+    others = {name.replace("_", "-"): text for name, text in programs.items()}
     for name in ("sh", "sed", "grep", "cat", "dirname", "env", "printf", "date", "id", "true", "dpkg-query", "apt-get", "sudo"):
-        if name in programs:
-            continue
-        for place in ("/bin", "/usr/bin"):
-            if Path(place, name).exists():
-                (folder / name).symlink_to(Path(place, name))
-                break
-    for name, text in programs.items():
-        name = name.replace("_", "-")
+        real = shutil.which(name)
+        if name not in others and real:
+            (folder / name).symlink_to(real)
+    for name, text in others.items():
         if text:
-            (folder / name).write_text("#!/bin/sh\n" + text)
+            with (folder / name).open("x") as f:  # "x" fails where the name exists
+                f.write("#!/bin/sh\n" + text)
             (folder / name).chmod(0o755)
-        else:
-            (folder / name).unlink(missing_ok=True)
     return {"PATH": str(folder), "PAGEOUT_YES": "1"}
 
 

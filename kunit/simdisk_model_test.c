@@ -365,6 +365,14 @@ static void checks_refuse(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, simdisk_model_check(&m, 1048576));
 
 	m = named(test, "ata-2005");
+	m.seek_track_ns = 0;
+	m.seek_average_ns = 8000000;
+	m.seek_full_ns = 15000000;
+	KUNIT_EXPECT_NULL(test, simdisk_model_check(&m, 1048576));
+	m.seek_full_ns--;
+	KUNIT_EXPECT_NOT_NULL(test, simdisk_model_check(&m, 1048576));
+
+	m = named(test, "ata-2005");
 	m.inner_bytes_per_s = m.outer_bytes_per_s + 1;
 	KUNIT_EXPECT_NOT_NULL(test, simdisk_model_check(&m, 1048576));
 
@@ -431,6 +439,24 @@ static void skips_at_media_rate(struct kunit *test)
 				simdisk_transfer_ns(&m, g, 1000, skip));
 	KUNIT_EXPECT_EQ(test, simdisk_position_ns(&m, g, 1000, 999, true, now),
 			m.revolution_ns - simdisk_transfer_ns(&m, g, 999, 1));
+}
+
+static void heads_switch(struct kunit *test)
+{
+	struct simdisk_geometry *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct simdisk_model m = named(test, "ata-2005");
+	u64 spt;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	simdisk_geometry_init(g, &m);
+	spt = simdisk_track_sectors(&m, g, 0);
+	/* the same track; the other of the cylinder; the next cylinder */
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, spt - 1, 0, false), 0ULL);
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, spt, 0, false), m.head_switch_ns);
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, 0, spt, false), m.head_switch_ns);
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, 0, spt - 1, false), 0ULL);
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, 0, 2 * spt, false), m.seek_track_ns);
+	KUNIT_EXPECT_EQ(test, simdisk_travel_ns(&m, g, 2 * spt, spt, false), m.seek_track_ns);
 }
 
 static void stretch_and_origin(struct kunit *test)
@@ -520,6 +546,14 @@ static void read_ahead_limit(struct kunit *test)
 			t0 + m.command_read_ns + m.revolution_ns +
 			simdisk_transfer_ns(&m, &l->e.g, 8 + segment, segment));
 	KUNIT_EXPECT_EQ(test, l->e.n.seeks, 0ULL);
+	/* and it ends when the platter has turned there, not a tick sooner */
+	KUNIT_EXPECT_EQ(test, l->now_ns % m.revolution_ns,
+			simdisk_angle_ns(&m, &l->e.g, 8 + 2 * segment));
+	/* what a segment has no room for any more is gone */
+	one(test, l, SIMDISK_READ, 8 + 2 * segment, segment);
+	t0 = l->e.n.cache_hits;
+	one(test, l, SIMDISK_READ, 0, 8);
+	KUNIT_EXPECT_EQ(test, l->e.n.cache_hits, t0);
 }
 
 static void segments_are_replaced_oldest_first(struct kunit *test)
@@ -660,6 +694,190 @@ static void extents_join(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->e.dirty_sectors, 24ULL);
 }
 
+/* Let time pass until then; requests that end are left in the list. */
+static void pass(struct loop *l, u64 until_ns)
+{
+	simdisk_advance(&l->e, until_ns);
+	l->now_ns = until_ns;
+}
+
+/* Submit without waiting, as the i-th of the loop's requests. */
+static struct simdisk_io *start(struct loop *l, u64 i, enum simdisk_op op, u64 sector,
+				u64 sectors)
+{
+	struct simdisk_io *io = &l->io[i];
+
+	io->op = op;
+	io->fua = false;
+	io->sector = sector;
+	io->sectors = sectors;
+	simdisk_submit(&l->e, io, l->now_ns);
+	return io;
+}
+
+/* The nearest goes out first, a track at a time; what is going can be read. */
+static void destage_order(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "ata-2005");
+	struct loop *l = new_loop(test, &m);
+	struct simdisk_io *io;
+	u64 spt, t0;
+
+	spt = simdisk_track_sectors(&m, &l->e.g, 0);
+	one(test, l, SIMDISK_WRITE, 100000000, 8);
+	one(test, l, SIMDISK_WRITE, 5000, 500);
+	one(test, l, SIMDISK_WRITE, 5500, 500);
+	one(test, l, SIMDISK_WRITE, 50000000, 8);
+	KUNIT_EXPECT_EQ(test, l->e.nr_extents, 3ULL);
+	pass(l, l->e.idle_ns);
+	KUNIT_EXPECT_EQ(test, l->e.going.start, 5000ULL);
+	KUNIT_EXPECT_EQ(test, l->e.going.end, 5000 + spt);
+	t0 = l->now_ns;
+	KUNIT_EXPECT_EQ(test, one(test, l, SIMDISK_READ, 5100, 8), t0 + m.command_read_ns +
+			link_time(4096, m.link_read_bytes_per_s));
+	/* a flush waits for what is on its way, too */
+	l = new_loop(test, &m);
+	one(test, l, SIMDISK_WRITE, 5000, 8);
+	pass(l, l->e.idle_ns);
+	KUNIT_EXPECT_EQ(test, l->e.going.start, 5000ULL);
+	KUNIT_EXPECT_EQ(test, l->e.nr_extents, 0ULL);
+	io = start(l, 1, SIMDISK_FLUSH, 0, 0);
+	t0 = l->e.events.last->when_ns;
+	pass(l, NS_PER_S);
+	KUNIT_EXPECT_GE(test, io->done_ns, t0);
+	KUNIT_EXPECT_EQ(test, io->done_ns % m.revolution_ns,
+			simdisk_angle_ns(&m, &l->e.g, 5008));
+}
+
+/* A flush covers a write that a later one has been joined to. */
+static void flush_covers_what_was_joined(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "wd3000hlfs");
+	struct loop *l = new_loop(test, &m);
+	struct simdisk_io *first, *flush, *second, *reader;
+
+	/* keep the arm busy, so that nothing goes out meanwhile */
+	reader = start(l, 0, SIMDISK_READ, 300000000, 2048);
+	first = start(l, 1, SIMDISK_WRITE, 1000, 8);
+	/* this one is nearer, and goes out first: no reason to end the flush */
+	start(l, 4, SIMDISK_WRITE, 300003000, 8);
+	pass(l, T_MS(1));
+	flush = start(l, 2, SIMDISK_FLUSH, 0, 0);
+	second = start(l, 3, SIMDISK_WRITE, 1008, 8);
+	pass(l, NS_PER_S);
+	KUNIT_EXPECT_LT(test, first->done_ns, T_MS(1));
+	KUNIT_EXPECT_LT(test, second->done_ns, T_MS(2));
+	KUNIT_EXPECT_GT(test, flush->done_ns, reader->done_ns);
+	KUNIT_EXPECT_EQ(test, flush->done_ns % m.revolution_ns,
+			simdisk_angle_ns(&m, &l->e.g, 1016));
+}
+
+/* Room in the cache is promised once. */
+static void cache_room_is_reserved(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "wd3000hlfs");
+	u64 alone = m.command_write_ns + link_time(49152, m.link_write_bytes_per_s);
+	struct simdisk_io *first, *second;
+	struct loop *l;
+
+	m.write_cache_bytes = 65536;
+	l = new_loop(test, &m);
+	first = start(l, 0, SIMDISK_WRITE, 1000000, 96);
+	second = start(l, 1, SIMDISK_WRITE, 2000000, 96);
+	pass(l, NS_PER_S);
+	KUNIT_EXPECT_EQ(test, first->done_ns, alone);
+	KUNIT_EXPECT_GT(test, second->done_ns, alone + m.seek_track_ns);
+	KUNIT_EXPECT_LE(test, l->e.dirty_sectors, 128ULL);
+}
+
+/* A cache that must be emptied and reads take turns. */
+static void reads_go_on_while_draining(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "wd3000hlfs");
+	struct simdisk_io *io;
+	u64 i, done, destages;
+	struct loop *l;
+
+	/* 30 runs of 512 KiB: it goes on until less than 8 are left */
+	m.write_cache_bytes = 16 * 1048576;
+	l = new_loop(test, &m);
+	for (i = 0; i < 30; i++)
+		start(l, 16 + i, SIMDISK_WRITE, i * 1000000, 1024);
+	pass(l, T_MS(80));
+	KUNIT_EXPECT_TRUE(test, l->e.draining);
+	KUNIT_EXPECT_GE(test, l->e.nr_extents, 20ULL);
+	destages = l->e.n.destages;
+	for (i = 0; i < 8; i++)
+		start(l, i, SIMDISK_READ, 500000 + i * 1000000, 8);
+	for (done = 0; done < 8; pass(l, l->now_ns + T_US(100)))
+		while ((io = simdisk_pop_done(&l->e)))
+			done += io->op == SIMDISK_READ;
+	KUNIT_EXPECT_LE(test, l->e.n.destages, destages + 9);
+	KUNIT_EXPECT_GE(test, l->e.n.destages, destages + 7);
+}
+
+static void fixed_costs(struct kunit *test)
+{
+	static const char * const names[] = { "ata-2005", "wd5000hhtz", "ssd-850pro", "nvme" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		struct simdisk_model m = named(test, names[i]);
+		struct loop *l;
+		u64 busy;
+
+		m.flush_ns = 12345;
+		m.discard_ns = 54321;
+		l = new_loop(test, &m);
+		l->now_ns = T_MS(1);
+		KUNIT_EXPECT_EQ(test, one(test, l, SIMDISK_FLUSH, 0, 0),
+				T_MS(1) + m.command_read_ns + 12345);
+		busy = m.command_read_ns + 12345;
+		KUNIT_EXPECT_EQ(test, l->e.n.busy_ns, busy);
+		l->now_ns = T_MS(3);
+		KUNIT_EXPECT_EQ(test, one(test, l, SIMDISK_DISCARD, 0, 4096),
+				T_MS(3) + m.command_read_ns + 54321);
+		busy += m.command_read_ns + 54321;
+		KUNIT_EXPECT_EQ(test, l->e.n.busy_ns, busy);
+		KUNIT_EXPECT_EQ(test, l->e.n.service_ns, busy);
+	}
+}
+
+/* A link slower than the platter is what a transfer waits for. */
+static void slow_link(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "ata-2005");
+	struct loop *l;
+
+	m.link_read_bytes_per_s = 1000000;
+	l = new_loop(test, &m);
+	KUNIT_EXPECT_EQ(test, one(test, l, SIMDISK_READ, 0, 256),
+			m.command_read_ns + link_time(131072, 1000000));
+}
+
+/* After a write the head is where the write ended. */
+static void head_stays_where_it_wrote(struct kunit *test)
+{
+	struct simdisk_model m = named(test, "ata-2005");
+	struct loop *l;
+
+	m.write_cache_bytes = 0;
+	l = new_loop(test, &m);
+	one(test, l, SIMDISK_WRITE, 5000000, 64);
+	KUNIT_EXPECT_EQ(test, l->e.n.seeks, 1ULL);
+	one(test, l, SIMDISK_WRITE, 5000064, 64);
+	one(test, l, SIMDISK_READ, 5000200, 64);
+	KUNIT_EXPECT_EQ(test, l->e.n.seeks, 1ULL);
+	/* and after a destage, where that ended */
+	m.write_cache_bytes = 1048576;
+	l = new_loop(test, &m);
+	one(test, l, SIMDISK_WRITE, 5000000, 64);
+	one(test, l, SIMDISK_FLUSH, 0, 0);
+	KUNIT_EXPECT_EQ(test, l->e.n.seeks, 1ULL);
+	one(test, l, SIMDISK_READ, 5000200, 64);
+	KUNIT_EXPECT_EQ(test, l->e.n.seeks, 1ULL);
+}
+
 /* ---- Service order -------------------------------------------------------------- */
 
 /* Submit reads of 8 sectors at time 0, collect the order they are done in. */
@@ -691,6 +909,7 @@ static void ncq_serves_the_nearest(struct kunit *test)
 	static const size_t nearest[] = { 1, 3, 2, 0 };
 	struct simdisk_model m = named(test, "wd3000hlfs");
 	size_t order[4], i;
+	struct loop *l;
 
 	/* make the way the whole cost, and let all four arrive before it begins */
 	m.command_read_ns = 0;
@@ -703,7 +922,9 @@ static void ncq_serves_the_nearest(struct kunit *test)
 
 	m.command_read_ns = T_US(1);
 	m.reorder = 0;
-	order_of(test, new_loop(test, &m), sectors, 4, order);
+	l = new_loop(test, &m);
+	order_of(test, l, sectors, 4, order);
+	KUNIT_EXPECT_EQ(test, l->e.n.reordered, 0ULL);
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, order[i], i);
 
@@ -713,7 +934,9 @@ static void ncq_serves_the_nearest(struct kunit *test)
 		static const u64 behind[] = { 64, 300000000, 1000, 200000000, 100000000 };
 		size_t five[5];
 
-		order_of(test, new_loop(test, &m), behind, 5, five);
+		l = new_loop(test, &m);
+		order_of(test, l, behind, 5, five);
+		KUNIT_EXPECT_EQ(test, l->e.n.reordered, 3ULL);
 		KUNIT_EXPECT_EQ(test, five[0], (size_t)0);
 		for (i = 0; i < 4; i++)
 			KUNIT_EXPECT_EQ(test, five[i + 1], nearest[i] + 1);
@@ -778,6 +1001,19 @@ static void channels_work_at_once(struct kunit *test)
 	l = new_loop(test, &m);
 	order_of(test, l, (const u64[]){ 0, 8 * m.channels }, 2, order);
 	KUNIT_EXPECT_EQ(test, l->io[1].done_ns, m.command_read_ns + 2 * m.read_ns + link);
+	/* a unit comes round again after the last: 33 stripes, and one of unit 1 */
+	m.link_read_bytes_per_s = NS_PER_S * 100;
+	link = link_time(4096, m.link_read_bytes_per_s);
+	l = new_loop(test, &m);
+	l->io[0].sectors = 8 * (m.channels + 1);
+	l->io[1].sector = 8;
+	l->io[1].sectors = 8;
+	simdisk_submit(&l->e, &l->io[0], 0);
+	simdisk_submit(&l->e, &l->io[1], 0);
+	simdisk_advance(&l->e, NS_PER_S);
+	KUNIT_EXPECT_EQ(test, l->io[0].done_ns, m.command_read_ns + 2 * m.read_ns +
+			link_time(4096 * (m.channels + 1), m.link_read_bytes_per_s));
+	KUNIT_EXPECT_EQ(test, l->io[1].done_ns, l->io[0].done_ns + link);
 	/* no limit: the second waits for its command alone */
 	m.channels = 0;
 	l = new_loop(test, &m);
@@ -1052,6 +1288,7 @@ static struct kunit_case simdisk_model_cases[] = {
 	KUNIT_CASE(parallel_devices),
 	KUNIT_CASE(rotation_is_exact),
 	KUNIT_CASE(skips_at_media_rate),
+	KUNIT_CASE(heads_switch),
 	KUNIT_CASE(stretch_and_origin),
 	KUNIT_CASE(read_cache),
 	KUNIT_CASE(read_ahead_limit),
@@ -1062,6 +1299,13 @@ static struct kunit_case simdisk_model_cases[] = {
 	KUNIT_CASE(no_write_cache_loses_a_revolution),
 	KUNIT_CASE(fua_goes_past_the_cache),
 	KUNIT_CASE(extents_join),
+	KUNIT_CASE(destage_order),
+	KUNIT_CASE(flush_covers_what_was_joined),
+	KUNIT_CASE(cache_room_is_reserved),
+	KUNIT_CASE(reads_go_on_while_draining),
+	KUNIT_CASE(fixed_costs),
+	KUNIT_CASE(slow_link),
+	KUNIT_CASE(head_stays_where_it_wrote),
 	KUNIT_CASE(ncq_serves_the_nearest),
 	KUNIT_CASE(ncq_starves_nobody),
 	KUNIT_CASE(channels_work_at_once),

@@ -195,6 +195,25 @@ def show(table: Table, comparison: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def show_summary(summary: dict[str, Any]) -> dict[str, Any]:
+    """One line a table: seconds of the steady pass, times the disk's limit, pages a request."""
+    lines = []
+    for line in summary["lines"]:
+        cells = []
+        for cell in line["cells"]:
+            if cell is None or cell["seconds"] is None:
+                cells.append({"text": "-", "verdict": "", "more": ""})
+                continue
+            times = "" if cell["times_limit"] is None else f" ({number(cell['times_limit'], 'x')}x)"
+            pages = [f"{number(cell[f'pages_per_{way}_request'], 'pages')} pages a {way}" for way in ("read", "write")
+                     if cell[f"pages_per_{way}_request"] is not None]
+            cells.append({"text": f"{number(cell['seconds'], 's')} s{times}", "verdict": cell["seconds_verdict"] or "",
+                          "more": ", ".join(pages)})
+        lines.append({"name": f"{line['scenario']}, {line['disk'] or 'no disk'}, {line['lru']} LRU, page-cluster {line['page_cluster']}",
+                      "cells": cells})
+    return {"columns": summary["columns"], "lines": lines}
+
+
 def write_atomic(path: Path, text: str) -> None:
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
@@ -230,7 +249,8 @@ def main(argv: list[str]) -> int:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     page = environment.get_template("report.html.j2").render(
-        tables=[show(t, comparison) for t in comparison["tables"]], left_out=comparison["left_out"])
+        tables=[show(t, comparison) for t in comparison["tables"]], left_out=comparison["left_out"],
+        summary=show_summary(comparison["summary"]))
     write_atomic(args.out, page)
     return 0
 

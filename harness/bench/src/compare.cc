@@ -393,6 +393,45 @@ Json table_json(const std::vector<const LoadedRecord*>& records, const std::vect
 	return table;
 }
 
+/// One line a table: how far from the disk's own limit each step's steady pass is. Columns are the steps of all tables.
+Json summary_json(const Json& tables)
+{
+	std::vector<std::string> labels;
+	for (const auto& table : tables)
+		for (const auto& column : table["columns"])
+			if (std::find(labels.begin(), labels.end(), column["label"]) == labels.end())
+				labels.push_back(column["label"]);
+	std::stable_sort(labels.begin(), labels.end(), step_before);
+
+	Json summary = {{"columns", labels}, {"lines", Json::array()}};
+	for (const auto& table : tables) {
+		Json line = {{"scenario", table["scenario"]}, {"disk", table["disk"]}, {"lru", table["lru"]}, {"page_cluster", table["page_cluster"]}, {"cells", Json::array()}};
+		for (const auto& label : labels) {
+			Json cell = nullptr;
+			for (std::size_t i = 0; i < table["columns"].size(); ++i) {
+				if (table["columns"][i]["label"] != label)
+					continue;
+				cell = Json::object();
+				for (const auto& [name, field] : {std::pair{"seconds", "steady.seconds"}, std::pair{"media_limit_s", "media_limit_s"},
+								  std::pair{"times_limit", "derived.steady_to_media_limit"},
+								  std::pair{"pages_per_read_request", "steady.pages_per_read_request"},
+								  std::pair{"pages_per_write_request", "steady.pages_per_write_request"}}) {
+					cell[name] = nullptr;
+					cell[fmt::format("{}_verdict", name)] = nullptr;
+					for (const auto& row : table["rows"])
+						if (row["field"] == field && !row["cells"][i].is_null()) {
+							cell[name] = row["cells"][i]["median"];
+							cell[fmt::format("{}_verdict", name)] = row["cells"][i]["verdict"];
+						}
+				}
+			}
+			line["cells"].push_back(cell);
+		}
+		summary["lines"].push_back(line);
+	}
+	return summary;
+}
+
 bool is_record(const Json& json)
 {
 	return json.is_object() && json.contains("schema") && json["schema"] == record_schema && json.contains("status") && json.contains("step");
@@ -455,6 +494,7 @@ Json compare_records(const std::vector<LoadedRecord>& records, const std::vector
 	}
 	for (const auto& [key, members] : tables_of(good, source_names.size()))
 		comparison["tables"].push_back(table_json(members, source_names));
+	comparison["summary"] = summary_json(comparison["tables"]);
 	return comparison;
 }
 

@@ -173,6 +173,82 @@ std::vector<std::size_t> block_columns(const Json& table)
 	return all;
 }
 
+/// The summary's lines as cells of text: the first cell names the line.
+std::vector<std::vector<std::string>> summary_cells(const Json& summary)
+{
+	std::vector<std::vector<std::string>> lines;
+	std::vector<std::string> head = {""};
+	for (const auto& label : summary["columns"])
+		head.push_back(label.get<std::string>());
+	lines.push_back(head);
+	const auto mark = [](const Json& cell, const char* name) -> std::string {
+		const Json& verdict = cell[fmt::format("{}_verdict", name)];
+		if (!verdict.is_string())
+			return "";
+		return verdict == "better" ? " +" : verdict == "worse" ? " !" : verdict == "same" ? " =" : "";
+	};
+	for (const auto& line : summary["lines"]) {
+		std::vector<std::string> seconds = {fmt::format("{}, {}, {} LRU, page-cluster {}", line["scenario"].get<std::string>(),
+								line["disk"].is_string() ? line["disk"].get<std::string>() : "no disk",
+								line["lru"].is_string() ? line["lru"].get<std::string>() : "?", line["page_cluster"].dump())};
+		std::vector<std::string> limit = {"  the disk alone would need"}, reads = {"  pages a read request"}, writes = {"  pages a write request"};
+		for (const auto& cell : line["cells"]) {
+			const auto put = [&](std::vector<std::string>& into, const char* name, const char* unit, const std::string& more) {
+				into.push_back(cell.is_null() || !cell[name].is_number() ? "-" : number_text(cell[name].get<double>(), unit) + more + mark(cell, name));
+			};
+			put(seconds, "seconds", "s", " s" + (!cell.is_null() && cell["times_limit"].is_number() ? fmt::format(" ({}x)", number_text(cell["times_limit"].get<double>(), "x")) : ""));
+			if (cell.is_null() || !cell["media_limit_s"].is_number())
+				limit.emplace_back("-");
+			else
+				limit.push_back(number_text(cell["media_limit_s"].get<double>(), "s") + " s");
+			put(reads, "pages_per_read_request", "pages", "");
+			put(writes, "pages_per_write_request", "pages", "");
+		}
+		for (auto& row : {seconds, limit, reads, writes})
+			lines.push_back(row);
+	}
+	return lines;
+}
+
+constexpr const char* summary_title = "Where the kernel loses, and what each step changes: seconds of a steady pass (times the disk's own limit)";
+
+std::string summary_text(const Json& summary)
+{
+	const auto lines = summary_cells(summary);
+	std::vector<std::size_t> widths(lines.front().size());
+	for (const auto& line : lines)
+		for (std::size_t i = 0; i < line.size(); ++i)
+			widths[i] = std::max(widths[i], width(line[i]));
+	std::string out = fmt::format("{}\n", summary_title);
+	for (const auto& line : lines) {
+		std::string text = "  " + padded(line[0], widths[0], true);
+		for (std::size_t i = 1; i < line.size(); ++i)
+			text += "  " + padded(line[i], widths[i]);
+		out += text + "\n";
+	}
+	return out + "\n";
+}
+
+std::string summary_markdown(const Json& summary)
+{
+	std::string out = fmt::format("## {}\n\n", summary_title);
+	bool head = true;
+	for (const auto& line : summary_cells(summary)) {
+		out += "|";
+		for (const auto& cell : line)
+			out += fmt::format(" {} |", cell);
+		out += "\n";
+		if (head) {
+			out += "|---|";
+			for (std::size_t i = 1; i < line.size(); ++i)
+				out += "---:|";
+			out += "\n";
+		}
+		head = false;
+	}
+	return out + "\n\"+\" is better than the baseline, \"!\" is worse, \"=\" is within 1 %.\n\n";
+}
+
 } // namespace
 
 std::string comparison_text(const Json& comparison)
@@ -257,6 +333,8 @@ std::string comparison_text(const Json& comparison)
 		}
 		out += "\n";
 	}
+	if (!comparison["tables"].empty())
+		out += summary_text(comparison["summary"]);
 	if (!comparison["left_out"].empty()) {
 		out += "Left out, because only PASS enters a comparison:\n";
 		for (const auto& entry : comparison["left_out"])
@@ -274,6 +352,8 @@ std::string comparison_markdown(const Json& comparison)
 		return text;
 	};
 	std::string out;
+	if (!comparison["tables"].empty())
+		out += summary_markdown(comparison["summary"]);
 	for (const auto& table : comparison["tables"]) {
 		const auto& columns = table["columns"];
 		out += fmt::format("## {}\n\n", headline(table));

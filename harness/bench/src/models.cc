@@ -43,4 +43,16 @@ std::uint64_t media_bytes_per_s(const Disk& disk)
 	return simdisk_media_bytes_per_s(&model);
 }
 
+std::string scheduler_of(const Disk& disk)
+{
+	const simdisk_model* model = simdisk_model_find(disk.model.c_str());
+	const bool has_queue = !model || model->kind != SIMDISK_SYNC;
+	if (!has_queue && !disk.scheduler.empty() && disk.scheduler != "none")
+		throw Error(fmt::format("disk {}: {} completes what is submitted at once and has no queue for a scheduler: leave \"{}\" out", disk.name, disk.model,
+					disk.scheduler), 2);
+	if (!has_queue)
+		return {};
+	return disk.scheduler.empty() ? "mq-deadline" : disk.scheduler;
+}
+
 } // namespace pageout::bench

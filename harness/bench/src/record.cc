@@ -321,7 +321,7 @@ Json make_job(const Scenario& s, const Layout& layout)
 	for (std::size_t i = 0; i < s.disks.size(); ++i) {
 		const Disk& disk = s.disks[i];
 		disks.push_back({{"name", disk.name}, {"role", disk.role}, {"model", disk.model}, {"phys", layout.disks[i].phys},
-				 {"bytes", disk.bytes}, {"scheduler", disk.scheduler}, {"priority", disk.priority}, {"params", disk.params}});
+				 {"bytes", disk.bytes}, {"scheduler", scheduler_of(disk)}, {"priority", disk.priority}, {"params", disk.params}});
 	}
 	Json settings = Json::array();
 	for (const auto& setting : s.settings)

@@ -175,7 +175,7 @@ ConsoleFindings scan_console(std::string_view text)
 			found.booted = true;
 		if (contains_any(line, {"Kernel panic - not syncing"}))
 			note(found.panic, line);
-		if (contains_any(line, {"Out of memory: Killed process", "Out of memory: OOM victim", "Out of memory and no killable processes",
+		if (contains_any(line, {"Out of memory: Killed process", "not syncing: Out of memory", "Out of memory: OOM victim", "Out of memory and no killable processes",
 					"System is deadlocked on memory", "Memory cgroup out of memory: Killed process"}))
 			note(found.oom, line);
 		if (contains_any(line, {"blocked for more than", "soft lockup - CPU", "watchdog: BUG: soft lockup", "Watchdog detected hard LOCKUP",

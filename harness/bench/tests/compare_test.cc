@@ -159,6 +159,22 @@ TEST(Compare, TwoSourcesSideBySideWithTheirDifferencesOnTop)
 	EXPECT_NE(comparison_markdown(c).find("| qemu_version | 7.2 | 10.0 |"), std::string::npos);
 }
 
+TEST(Compare, EndsWithALineATable)
+{
+	Json ssd = make_record("1", 0.5);
+	ssd["disk"] = "ssd-850pro";
+	const Json c = compare_records({loaded(make_record("base", 1)), loaded(make_record("full", 0.5)), loaded(ssd)}, {"a"});
+	EXPECT_EQ(c["summary"]["columns"], Json::parse(R"(["base", "1", "full"])"));
+	ASSERT_EQ(c["summary"]["lines"].size(), 2u);
+	EXPECT_EQ(c["summary"]["lines"][0]["cells"][2]["seconds"], 1.0);
+	EXPECT_EQ(c["summary"]["lines"][0]["cells"][2]["seconds_verdict"], "better");
+	EXPECT_TRUE(c["summary"]["lines"][0]["cells"][1].is_null());
+	const std::string text = comparison_text(c);
+	EXPECT_GT(text.find("Where the kernel loses"), text.find("Block layer"));
+	EXPECT_NE(text.find("1.00 s +"), std::string::npos) << text;
+	EXPECT_NE(comparison_markdown(c).find("| 1.00 s + |"), std::string::npos) << comparison_markdown(c);
+}
+
 TEST(Compare, OneFolderOfSeveralConfigurationsGivesATableEach)
 {
 	Json ssd = make_record("base", 1);

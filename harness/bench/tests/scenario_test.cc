@@ -168,8 +168,12 @@ TEST(Models, ParamsAreChecked)
 	disk.params = {{"tags", "99999999999"}};
 	EXPECT_THROW((void)media_bytes_per_s(disk), Error);
 	disk.params = {};
+	EXPECT_EQ(scheduler_of(disk), "mq-deadline");
 	disk.model = "ram-sync";
 	EXPECT_EQ(media_bytes_per_s(disk), 0u);
+	EXPECT_EQ(scheduler_of(disk), ""); // nothing to schedule
+	disk.scheduler = "kyber";
+	EXPECT_THROW((void)scheduler_of(disk), Error);
 }
 
 } // namespace

@@ -17,4 +17,8 @@ std::vector<std::string> disk_model_names();
 /// Throws Error where a param is unknown or the model makes no sense with it.
 std::uint64_t media_bytes_per_s(const Disk& disk);
 
+/// The scheduler that the disk is to have: the one asked for, else mq-deadline, or "" for a model that has no queue to
+/// schedule (it completes when submitted). Throws Error where one is asked for that cannot be.
+std::string scheduler_of(const Disk& disk);
+
 } // namespace pageout::bench

@@ -18,7 +18,7 @@ struct Disk {
 	std::string role;                  ///< "swap", "ext4" or "raw"
 	std::string model;                 ///< a name of architecture's disk models
 	std::uint64_t bytes = 0;
-	std::string scheduler = "mq-deadline";
+	std::string scheduler = {};        ///< "": mq-deadline where the model has a queue to schedule
 	int priority = -1;                 ///< of swap; -1 leaves it to the kernel
 	bool fixed = false;                ///< --disk leaves this one alone
 	std::map<std::string, std::string> params; ///< any field of the model

@@ -168,11 +168,13 @@ class Machine:
     """A block layer that behaves: processes on CPUs queue bios, which are split, plugged, merged, inserted, dispatched, sometimes
     requeued, and completed, whole or in parts, on another CPU. What it wrote it also counts, for the tests to compare with."""
 
-    def __init__(self, seed: int, *, cpus: int = 2, events: int = 2000, endian: str = "<", device: int = dev(8, 0), plain: bool = False) -> None:
+    def __init__(self, seed: int, *, cpus: int = 2, events: int = 2000, endian: str = "<", device: int = dev(8, 0), plain: bool = False,
+                 ties: bool = True) -> None:
         self.rng = random.Random(seed)
         self.trace = Trace(device=device, endian=endian)
         self.ncpus = cpus
         self.plain = plain  # nothing that blkparse gets wrong
+        self.ties = ties    # events of the same nanosecond; between CPUs their order is not known
         self.now = self.rng.randrange(10**9, 10**12)
         self.want = events
         self.queued: list[_Request] = []
@@ -182,6 +184,7 @@ class Machine:
     def _tick(self) -> int:
         # Equal times now and then: clocks are coarse somewhere.
         self.now += self.rng.choice((0, 1, 17, 250, 1000, 4000, 90000)) if self.rng.random() < 0.9 else 2_000_000
+        self.now += not self.ties
         return self.now
 
     def _emit(self, action: int, what: _Bio | _Request, *, cpu: int, pid: int, request: bool = False, nbytes: int | None = None, error: int = 0) -> None:

@@ -24,6 +24,8 @@ Flow flow_of(const Cells& cells, std::initializer_list<int> of)
 {
     Flow f;
     for (const int kind : of) {
+        if (!(cells.used >> kind & 1))
+            continue;
         const auto& row = cells.cell[static_cast<std::size_t>(kind)];
         f.queued += count_of(row[act_queue]);
         f.split += count_of(row[act_split]);
@@ -50,16 +52,20 @@ DeviceId id_of(std::uint32_t number) { return {major_of(number), minor_of(number
 void Cells::operator+=(const Cells& o)
 {
     for (std::size_t k = 0; k < kinds; ++k)
-        for (std::size_t c = 0; c < columns; ++c)
-            cell[k][c] += o.cell[k][c];
+        if (o.used >> k & 1)
+            for (std::size_t c = 0; c < columns; ++c)
+                cell[k][c] += o.cell[k][c];
+    used |= o.used;
     notes += o.notes;
 }
 
 void Cells::operator-=(const Cells& o)
 {
     for (std::size_t k = 0; k < kinds; ++k)
-        for (std::size_t c = 0; c < columns; ++c)
-            cell[k][c] -= o.cell[k][c];
+        if (o.used >> k & 1)
+            for (std::size_t c = 0; c < columns; ++c)
+                cell[k][c] -= o.cell[k][c];
+    used |= o.used;
     notes -= o.notes;
 }
 
@@ -72,7 +78,10 @@ FlowCounts flow_counts(const Cells& cells)
     n.discard = flow_of(cells, {k_discard, k_discard + 1});
     n.packet_read = flow_of(cells, {k_packet});
     n.packet_write = flow_of(cells, {k_packet + 1});
-    for (const auto& row : cells.cell) {
+    for (std::size_t k = 0; k < kinds; ++k) {
+        if (!(cells.used >> k & 1))
+            continue;
+        const auto& row = cells.cell[k];
         n.plugs += row[act_plug].count;
         n.unplugs += row[act_unplug_io].count;
         n.timer_unplugs += row[act_unplug_timer].count;
@@ -290,6 +299,7 @@ void Engine::extras(Device& d, Slot& s, const Event& e, Kind kind, unsigned colu
         if (after != d.partitions.begin() && e.bytes) {
             Remap& r = **std::prev(after);
             r.cells.cell[kind][column].add(e.bytes);
+            r.cells.used |= 1u << kind;
             if (failed)
                 r.cells.cell[kind][c_failed].add(e.bytes);
         }
@@ -489,10 +499,9 @@ Summary Engine::finish()
     Summary s;
     if (options_.interval_ns && interval_started_)
         emit_interval(interval_end_);
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-        s.devices.emplace_back();
-        finish_device(i, s.devices.back());
-    }
+    s.devices.resize(devices_.size());
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+        finish_device(i, s.devices[i]);
 
     // A device whose bios arrive again at another device of the capture is above that one: adding it would count them twice.
     std::multimap<DeviceId, std::size_t> traced;
@@ -535,8 +544,10 @@ Summary Engine::finish()
     for (const Process& p : processes_) {
         Cells cells;
         for (std::size_t k = 0; k < kinds; ++k)
-            if (p.cell[k])
+            if (p.cell[k]) {
                 cells.cell[k] = *p.cell[k];
+                cells.used |= 1u << k;
+            }
         const auto comm = comms_.find(p.pid);
         s.processes.push_back({p.pid, comm == comms_.end() ? std::string() : comm->second, flow_counts(cells)});
     }
@@ -565,7 +576,9 @@ Summary Engine::finish()
         s.blkparse.push_back(std::move(out));
     }
 
-    std::stable_sort(s.devices.begin(), s.devices.end(), [](const tally::Device& a, const tally::Device& b) { return a.id < b.id; });
+    const auto by_number = [](const tally::Device& a, const tally::Device& b) { return a.id < b.id; };
+    if (!std::is_sorted(s.devices.begin(), s.devices.end(), by_number))
+        std::stable_sort(s.devices.begin(), s.devices.end(), by_number);
     s.intervals = std::move(intervals_);
     s.interval_ns = options_.interval_ns;
     s.records = records;

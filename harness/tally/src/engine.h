@@ -67,6 +67,7 @@ struct Cell {
 struct Cells {
     std::array<std::array<Cell, columns>, kinds> cell{};
     std::uint64_t notes = 0;
+    std::uint32_t used = 0;  // a bit for each kind that has events
     void operator+=(const Cells& o);
     void operator-=(const Cells& o);
 };
@@ -298,6 +299,7 @@ inline void Engine::account_as(const Event& e)
     const unsigned column = column_of(e.action);
     auto& row = s.cells.cell[kind];
     row[column].add(e.bytes);
+    s.cells.used |= 1u << kind;
     ++s.elements;
     d.seen = true;
     d.first = std::min(d.first, e.time);

@@ -46,6 +46,17 @@ Exit status:
   3  a capture is damaged: the totals are of what could be read; with --strict also after any note
 )";
 
+// The temporary file, for the signal handler.
+char unfinished[4096];
+
+void remove_and_die(int signal)
+{
+    if (unfinished[0])
+        ::unlink(unfinished);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+}
+
 // Standard output, or a file that appears under its name only when it is whole.
 class Output {
 public:
@@ -58,6 +69,7 @@ public:
             std::fclose(file_);
         if (!temporary_.empty())
             ::unlink(temporary_.c_str());
+        unfinished[0] = 0;
     }
 
     bool open()
@@ -71,6 +83,11 @@ public:
         if (fd < 0) {
             temporary_.clear();
             return false;
+        }
+        if (temporary_.size() < sizeof unfinished) {
+            std::memcpy(unfinished, temporary_.c_str(), temporary_.size() + 1);
+            for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+                std::signal(signal, remove_and_die);
         }
         const mode_t mask = ::umask(0);
         ::umask(mask);
@@ -101,8 +118,10 @@ public:
         file_ = nullptr;
         if (!failed_ && std::rename(temporary_.c_str(), path_.c_str()) != 0)
             fail();
-        if (!failed_)
+        if (!failed_) {
+            unfinished[0] = 0;
             temporary_.clear();
+        }
         return !failed_;
     }
 
@@ -262,7 +281,7 @@ int main(int argc, char** argv)
     }
 
     if (check) {
-        out.write(tally::to_check(summary));
+        out.write(tally::to_check(summary, strict));
     } else {
         for (const tally::Diagnostic& d : summary.diagnostics)
             fmt::print(stderr, "blktally: {}: {}\n", tally::severity_name(d.severity), d.to_string());

@@ -84,11 +84,11 @@ std::string time_text(double ns)
 
 std::string pid_name(const ProcessCounts& p)
 {
-    std::string comm = p.comm.empty() ? "?" : p.comm;
-    for (char& c : comm)
-        if (static_cast<unsigned char>(c) < 32 || c == 127)
-            c = '?';
-    return fmt::format("{} ({})", comm, p.pid);
+    // A name is whatever its process made it: nothing in it may reach the terminal.
+    std::string comm;
+    for (const char c : p.comm)
+        comm += c < 32 || c == 127 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    return fmt::format("{} ({})", comm.empty() ? "?" : comm, p.pid);
 }
 
 template <class D>
@@ -358,9 +358,12 @@ std::string to_text(const Summary& s, const TextOptions& options)
     return trimmed(std::move(out));
 }
 
-std::string to_check(const Summary& s)
+std::string to_check(const Summary& s, bool strict)
 {
-    return span_line(s) + fmt::format("{} records in {} bytes\n", commas(s.records), commas(s.input_bytes)) + report(s) + verdict_line(s);
+    std::string verdict = verdict_line(s);
+    if (strict && s.verdict == Verdict::ok && !s.diagnostics.empty())
+        verdict = "verdict: everything was read, but not without notes, which are failures here\n";
+    return span_line(s) + fmt::format("{} records in {} bytes\n", commas(s.records), commas(s.input_bytes)) + report(s) + verdict;
 }
 
 namespace {

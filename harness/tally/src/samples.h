@@ -57,7 +57,7 @@ public:
     // False when the value could not be kept.
     bool add(SamplePool& pool, T value)
     {
-        if (fill_ == chunk_values || !current_) [[unlikely]] {
+        if (fill_ == room_) [[unlikely]] {
             if (!next(pool))
                 return false;
         }
@@ -94,10 +94,16 @@ private:
     bool next(SamplePool& pool)
     {
         constexpr std::size_t bytes = chunk_values * sizeof(T);
-        if (!current_) {
-            // The first chunk of a series is outside the budget: there are few series.
-            current_ = std::make_unique_for_overwrite<T[]>(chunk_values);
-        } else if (last_ == nowhere && pool.take(bytes)) {
+        if (room_ < chunk_values) {
+            // The first chunk of a series grows as it must, and is outside the budget: there are few series.
+            const std::size_t larger = room_ ? std::min(room_ * 4, chunk_values) : 16;
+            auto grown = std::make_unique_for_overwrite<T[]>(larger);
+            std::copy_n(current_.get(), fill_, grown.get());
+            current_ = std::move(grown);
+            room_ = larger;
+            return true;
+        }
+        if (last_ == nowhere && pool.take(bytes)) {
             full_.push_back(std::move(current_));
             current_ = std::make_unique_for_overwrite<T[]>(chunk_values);
         } else {
@@ -113,7 +119,7 @@ private:
 
     std::vector<std::unique_ptr<T[]>> full_;
     std::unique_ptr<T[]> current_;
-    std::size_t fill_ = 0;
+    std::size_t fill_ = 0, room_ = 0;
     std::uint64_t last_ = nowhere;  // place of the chunk spilled last
     std::uint64_t spilled_ = 0;
 };

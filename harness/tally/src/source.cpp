@@ -251,7 +251,24 @@ private:
     bool ended_ = false;
 };
 
+enum class Packing { none, gzip, zstd };
+
+Packing packing_of(std::span<const std::byte> head)
+{
+    const auto starts = [&](std::initializer_list<unsigned> bytes) {
+        return head.size() >= bytes.size() &&
+               std::equal(bytes.begin(), bytes.end(), head.begin(), [](unsigned a, std::byte b) { return a == std::to_integer<unsigned>(b); });
+    };
+    if (starts({0x1f, 0x8b}))
+        return Packing::gzip;
+    if (starts({0x28, 0xb5, 0x2f, 0xfd}))
+        return Packing::zstd;
+    return Packing::none;
+}
+
 }  // namespace
+
+bool is_packed(std::span<const std::byte> head) { return packing_of(head) != Packing::none; }
 
 std::unique_ptr<Source> source_from_fd(Fd fd) { return std::make_unique<FdSource>(std::move(fd)); }
 
@@ -262,18 +279,13 @@ std::unique_ptr<Source> decompressed(std::unique_ptr<Source> raw)
     std::vector<std::byte> head(4);
     const std::size_t n = raw->read(head);
     head.resize(n);
-    const auto starts = [&](std::initializer_list<unsigned> bytes) {
-        return n >= bytes.size() && std::equal(bytes.begin(), bytes.end(), head.begin(), [](unsigned a, std::byte b) {
-                   return a == std::to_integer<unsigned>(b);
-               });
-    };
-    const bool gzip = starts({0x1f, 0x8b});
-    const bool zstd = starts({0x28, 0xb5, 0x2f, 0xfd});
+    const Packing packing = packing_of(head);
     auto whole = std::make_unique<PrefixSource>(std::move(head), std::move(raw));
-    if (gzip)
-        return std::make_unique<GzipSource>(std::move(whole));
-    if (zstd)
-        return std::make_unique<ZstdSource>(std::move(whole));
+    switch (packing) {
+    case Packing::gzip: return std::make_unique<GzipSource>(std::move(whole));
+    case Packing::zstd: return std::make_unique<ZstdSource>(std::move(whole));
+    case Packing::none: break;
+    }
     return whole;
 }
 

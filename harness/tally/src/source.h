@@ -37,6 +37,9 @@ private:
     int fd_;
 };
 
+// Do data that begin like this need a decompressor?
+bool is_packed(std::span<const std::byte> head);
+
 std::unique_ptr<Source> source_from_fd(Fd fd);
 std::unique_ptr<Source> source_from_memory(std::span<const std::byte> data);
 // Looks at the first bytes and, when they are gzip's or zstd's, puts the decompressor before it.

@@ -107,6 +107,13 @@ Stream::Stream(Engine& engine, Diagnostics& diagnostics, std::unique_ptr<Source>
       capacity_(std::max(setup_.buffer_bytes, least_buffer))
 {
     buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+    data_ = buffer_.get();
+}
+
+Stream::Stream(Engine& engine, Diagnostics& diagnostics, std::span<const std::byte> memory, StreamSetup setup)
+    : engine_(engine), diagnostics_(diagnostics), setup_(std::move(setup)), data_(memory.data()), end_(memory.size()), eof_(true)
+{
+    engine_.input_bytes += memory.size();
 }
 
 void Stream::damage(std::string_view code, std::string text, std::optional<std::uint64_t> at, std::optional<std::uint64_t> record)
@@ -149,7 +156,7 @@ bool Stream::record_at(std::size_t pos, bool swapped, bool& needs_more) const
         needs_more = !eof_;
         return false;
     }
-    Record r = load(buffer_.get() + pos);
+    Record r = load(data_ + pos);
     if (swapped)
         swap_bytes(r);
     if (r.magic != magic || !known_action(r.action) || r.cpu >= most_cpus)
@@ -164,7 +171,7 @@ bool Stream::record_at(std::size_t pos, bool swapped, bool& needs_more) const
         }
         return left == total;
     }
-    const std::uint32_t m = raw_u32(buffer_.get() + pos + total);
+    const std::uint32_t m = raw_u32(data_ + pos + total);
     return (swapped ? __builtin_bswap32(m) : m) == magic;
 }
 
@@ -190,13 +197,13 @@ bool Stream::resync(std::size_t from, std::string why)
             i = pos_;
         }
         // The first byte of the magic in either byte order.
-        const auto* p = reinterpret_cast<const unsigned char*>(buffer_.get());
+        const auto* p = reinterpret_cast<const unsigned char*>(data_);
         const unsigned char first = static_cast<unsigned char>(raw_magic_ & 0xff);
         bool hit = false;
         for (; i + 4 <= end_; ++i) {
             if (started_ ? p[i] != first : (p[i] != (magic & 0xff) && p[i] != (magic >> 24)))
                 continue;
-            const std::uint32_t m = raw_u32(buffer_.get() + i);
+            const std::uint32_t m = raw_u32(data_ + i);
             if (started_ ? m == raw_magic_ : (m == magic || m == __builtin_bswap32(magic))) {
                 hit = true;
                 break;
@@ -204,7 +211,7 @@ bool Stream::resync(std::size_t from, std::string why)
         }
         if (!hit)
             continue;
-        const bool swapped = started_ ? swapped_ : raw_u32(buffer_.get() + i) != magic;
+        const bool swapped = started_ ? swapped_ : raw_u32(data_ + i) != magic;
         bool needs_more;
         if (record_at(i, swapped, needs_more)) {
             pos_ = i;
@@ -237,7 +244,7 @@ bool Stream::begin()
         finished_ = true;
         return false;
     }
-    const std::uint32_t first = raw_u32(buffer_.get());
+    const std::uint32_t first = raw_u32(data_);
     const std::uint32_t other = __builtin_bswap32(first);
     if (first == magic || other == magic) {
         swapped_ = first != magic;
@@ -248,7 +255,7 @@ bool Stream::begin()
     }
     (void)ensure(4096);
     const std::string what =
-        foreign({reinterpret_cast<const char*>(buffer_.get() + pos_), std::min<std::size_t>(available(), 4096)});
+        foreign({reinterpret_cast<const char*>(data_ + pos_), std::min<std::size_t>(available(), 4096)});
     if (!what.empty()) {
         diagnostics_.add(Severity::refused, setup_.name, std::nullopt, std::nullopt, "foreign", "this is " + what);
         finished_ = true;
@@ -292,6 +299,7 @@ void Stream::finish()
 {
     finished_ = true;
     buffer_.reset();
+    data_ = nullptr;
     pos_ = end_ = 0;
     source_.reset();
 }
@@ -326,8 +334,10 @@ void Stream::number(std::uint32_t slot, const Record& r)
     } else {
         const std::uint32_t ahead = r.sequence - s.next_sequence;
         if (ahead < 0x80000000u) {
-            damage("sequence-gap", fmt::format("events {} to {} of device {},{} CPU {} are missing: the capture was cut or overwritten after the "
-                                               "kernel wrote it", s.next_sequence, r.sequence - 1, major_of(r.device), minor_of(r.device), r.cpu));
+            const std::string which = ahead == 1 ? fmt::format("event {} of", s.next_sequence)
+                                                 : fmt::format("{} events, {} to {}, of", ahead, s.next_sequence, r.sequence - 1);
+            damage("sequence-gap", fmt::format("{} device {},{} CPU {} {} missing: the capture was cut or overwritten after the kernel wrote it",
+                                               which, major_of(r.device), minor_of(r.device), r.cpu, ahead == 1 ? "is" : "are"));
             engine_.skipped(slot, ahead);
         } else {
             damage("sequence-back", fmt::format("event {} of device {},{} CPU {} comes after event {}: records are repeated or out of order",
@@ -444,7 +454,7 @@ bool Stream::next(Event& e)
             finish();
             return false;
         }
-        Record r = load(buffer_.get() + pos_);
+        Record r = load(data_ + pos_);
         if (r.magic != raw_magic_) [[unlikely]] {
             const std::uint32_t m = swapped_ ? __builtin_bswap32(r.magic) : r.magic;
             std::string why = (m & magic_mask) == magic_base
@@ -459,13 +469,13 @@ bool Stream::next(Event& e)
         if (available() < total + 4)
             (void)ensure(total + 4);
         std::size_t there = std::min(available(), total);
-        const bool followed = available() < total + 4 ? there == total : raw_u32(buffer_.get() + pos_ + total) == raw_magic_;
+        const bool followed = available() < total + 4 ? there == total : raw_u32(data_ + pos_ + total) == raw_magic_;
         if (!followed || r.pdu_len >= head_bytes) [[unlikely]] {
             if (!check_extent(r, total))
                 continue;
             there = std::min(there, total);
         }
-        const bool event = take(r, buffer_.get() + pos_ + head_bytes, there - head_bytes, e);
+        const bool event = take(r, data_ + pos_ + head_bytes, there - head_bytes, e);
         ++records_;
         ++engine_.records;
         pos_ += there;
@@ -481,7 +491,7 @@ std::size_t Stream::record_inside(std::size_t total) const
     bool needs_more;
     const std::size_t end = pos_ + std::min({total, available(), head_bytes + 4096});
     for (std::size_t i = pos_ + head_bytes; i + head_bytes <= end; ++i)
-        if (raw_u32(buffer_.get() + i) == raw_magic_ && record_at(i, swapped_, needs_more))
+        if (raw_u32(data_ + i) == raw_magic_ && record_at(i, swapped_, needs_more))
             return i - pos_;
     return 0;
 }
@@ -492,7 +502,7 @@ std::size_t Stream::record_inside(std::size_t total) const
 bool Stream::check_extent(const Record& r, std::size_t& total)
 {
     const std::size_t inside = record_inside(total);
-    const bool followed = available() >= total + 4 && raw_u32(buffer_.get() + pos_ + total) == raw_magic_;
+    const bool followed = available() >= total + 4 && raw_u32(data_ + pos_ + total) == raw_magic_;
     if (followed && !inside)
         return true;
     if (!plausible(r)) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct StreamSetup {
 class Stream {
 public:
     Stream(Engine& engine, Diagnostics& diagnostics, std::unique_ptr<Source> source, StreamSetup setup);
+    // Reads memory in place.
+    Stream(Engine& engine, Diagnostics& diagnostics, std::span<const std::byte> memory, StreamSetup setup);
 
     // The next event (or message); false at the end.
     bool next(Event& e);
@@ -59,7 +62,8 @@ private:
     std::unique_ptr<Source> source_;
     StreamSetup setup_;
     std::unique_ptr<std::byte[]> buffer_;
-    std::size_t capacity_;
+    std::size_t capacity_ = 0;
+    const std::byte* data_ = nullptr;  // the buffer, or the memory
     std::size_t pos_ = 0, end_ = 0;
     std::uint64_t base_ = 0;  // offset in the file of the buffer's first byte
     bool eof_ = false;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fcntl.h>
 #include <map>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -219,17 +220,24 @@ public:
         }
         const std::size_t at = name.rfind(infix);
         const auto cpu = at == std::string::npos ? std::nullopt : cpu_of_name(std::string_view(name).substr(at + infix.size()));
-        if (cpu) {
-            const std::string base = name.substr(0, at);
-            if (const auto all = cpu_files(base); all.size() > 1)
-                remark(name, "one-of-many", fmt::format("this is one of {} CPUs' files; give {} to read them all", all.size(), base));
+        if (!cpu) {
+            add_file({name, engine_.add_group(name, false), std::nullopt});
+            return;
         }
-        const std::uint32_t group = engine_.add_group(cpu ? blkparse_name(name.substr(0, at)) : name, cpu.has_value());
-        inputs_.push_back({name, group, cpu});
+        // Files of one basename, given one by one, are one capture.
+        const std::string base = name.substr(0, at);
+        const auto [it, fresh] = bases_.try_emplace(base);
+        if (fresh)
+            it->second.group = engine_.add_group(blkparse_name(base), true);
+        if (add_file({name, it->second.group, cpu}))
+            ++it->second.given;
     }
 
     void open_all()
     {
+        for (const auto& [base, b] : bases_)
+            if (const std::size_t all = cpu_files(base).size(); b.given && b.given < all)
+                remark(base, "one-of-many", fmt::format("{} of the files of {} CPUs were given; give {} to read them all", b.given, all, base));
         // Many files share what memory buffers may take; few get buffers that fit the second-level cache.
         const std::size_t buffer = inputs_.size() <= 64 ? 256 * 1024 : Stream::least_buffer;
         for (const Input& in : inputs_) {
@@ -242,25 +250,16 @@ public:
                                    error == EMFILE ? " (each CPU's file needs a descriptor: raise the limit with ulimit -n)" : ""));
                 continue;
             }
-            add_feed(source_from_fd(std::move(fd)), name, in.group, in.cpu, buffer);
+            StreamSetup setup{name, in.group, in.cpu, buffer, &options_.on_progress};
+            add_feed(std::make_unique<Stream>(engine_, diagnostics_, decompressed(source_from_fd(std::move(fd))), setup), setup);
         }
-    }
-
-    void add_feed(std::unique_ptr<Source> source, const std::string& name, std::uint32_t group, std::optional<std::uint32_t> cpu,
-                  std::size_t buffer)
-    {
-        Feed f;
-        f.stream = std::make_unique<Stream>(engine_, diagnostics_, decompressed(std::move(source)),
-                                            StreamSetup{name, group, cpu, buffer, &options_.on_progress});
-        if (!cpu && ordered())
-            f.reorder = std::make_unique<Reorder>(*f.stream, engine_, diagnostics_, name, options_.window_bytes);
-        feeds_.push_back(std::move(f));
     }
 
     void add_memory(std::span<const std::byte> stream, std::string_view name)
     {
-        const std::uint32_t group = engine_.add_group(std::string(name), false);
-        add_feed(source_from_memory(stream), std::string(name), group, std::nullopt, std::min<std::size_t>(stream.size() + 1, 256 * 1024));
+        StreamSetup setup{std::string(name), engine_.add_group(std::string(name), false), std::nullopt, Stream::least_buffer, nullptr};
+        add_feed(is_packed(stream) ? std::make_unique<Stream>(engine_, diagnostics_, decompressed(source_from_memory(stream)), setup)
+                                   : std::make_unique<Stream>(engine_, diagnostics_, stream, setup), setup);
     }
 
     Summary finish()
@@ -274,6 +273,14 @@ public:
     }
 
 private:
+    void add_feed(std::unique_ptr<Stream> stream, const StreamSetup& setup)
+    {
+        Feed f{std::move(stream), nullptr};
+        if (!setup.cpu && ordered())
+            f.reorder = std::make_unique<Reorder>(*f.stream, engine_, diagnostics_, setup.name, options_.window_bytes);
+        feeds_.push_back(std::move(f));
+    }
+
     bool ordered() const { return options_.order || options_.lives || options_.interval_ns; }
 
     void add_basename(const std::string& base, const std::vector<CpuFile>& files)
@@ -290,11 +297,23 @@ private:
                 if (missing.size() < 20)
                     missing.push_back(std::to_string(expected));
             ++expected;
-            inputs_.push_back({f.path, group, f.cpu});
+            (void)add_file({f.path, group, f.cpu});
         }
         if (!missing.empty())
             remark(base, "hole", fmt::format("there is no file for CPU {}{}: right if that CPU was offline, else its events are missing",
                                              fmt::join(missing, ", "), missing.size() == 20 ? ", …" : ""));
+    }
+
+    // False when the same file is an input already.
+    bool add_file(Input input)
+    {
+        struct stat st;
+        if (::stat(input.path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && !files_.emplace(st.st_dev, st.st_ino).second) {
+            remark(input.path, "repeated-file", "this file is an input already; it is read once");
+            return false;
+        }
+        inputs_.push_back(std::move(input));
+        return true;
     }
 
     // What only the whole capture tells.
@@ -324,6 +343,12 @@ private:
     Engine engine_;
     std::vector<Input> inputs_;
     std::vector<Feed> feeds_;
+    struct Base {
+        std::uint32_t group = 0;
+        std::size_t given = 0;
+    };
+    std::map<std::string, Base> bases_;             // of files given one by one
+    std::set<std::pair<dev_t, ino_t>> files_;
     bool stdin_taken_ = false;
 };
 

@@ -241,7 +241,7 @@ TEST(Damage, GapInTheNumbers)
     EXPECT_EQ(s.verdict, Verdict::damage);
     EXPECT_EQ(find(s, "sequence-gap").record, 2u);
     EXPECT_EQ(find(s, "sequence-gap").offset, 48u);
-    EXPECT_NE(find(s, "sequence-gap").text.find("events 2 to 4"), std::string::npos);
+    EXPECT_NE(find(s, "sequence-gap").text.find("3 events, 2 to 4, of"), std::string::npos);
     EXPECT_TRUE(has(s, "sequence-back"));
     EXPECT_EQ(s.total.read.queued.count, 3u);
     EXPECT_EQ(exit_status(s), 3);

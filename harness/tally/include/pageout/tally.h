@@ -294,7 +294,7 @@ struct TextOptions {
     bool histograms = false;  // sizes, runs, seeks, plugs
 };
 std::string to_text(const Summary& summary, const TextOptions& options = {});
-std::string to_check(const Summary& summary);  // the damage and order report alone
+std::string to_check(const Summary& summary, bool strict = false);  // the damage and order report alone
 // The blocks that `blkparse -f '' -i NAME` ends with, byte for byte; with commas as blkparse prints them where the locale en_US
 // is installed, without as it does elsewhere.
 std::string to_blkparse(const Summary& summary, bool commas = false);

@@ -2,6 +2,8 @@
 /*
  * The policy of page-out clusters, in mm/pageout.h: which neighbours are looked
  * at, in which order, and which may be taken.
+ *
+ * Needs: mm/pageout.h pageout_walk_start
  */
 #include <kunit/test.h>
 

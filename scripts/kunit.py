@@ -296,14 +296,12 @@ def under_uml(base: source.Base, step: series.Step, suites: list[Suite], args: a
         out = work / "build"
         out.mkdir(exist_ok=True)
         (out / "test.log").unlink(missing_ok=True)
-        (out / ".kunitconfig").unlink(missing_ok=True)
         env = build.build_env()
         said: list[str] = []
-        for command, extra in (("config", [f"--kunitconfig={config}"]), ("build", [f"--jobs={args.jobs}"]),
-                               ("exec", [f"--timeout={args.timeout}"])):
+        compilers = ["--make_options=CC=ccache gcc", "--make_options=HOSTCC=ccache gcc"]
+        for command, extra in (("build", [*compilers, f"--jobs={args.jobs}"]), ("exec", [f"--timeout={args.timeout}"])):
             argv = [sys.executable, "tools/testing/kunit/kunit.py", command, f"--build_dir={out}",
-                    *(["--make_options=CC=ccache gcc", "--make_options=HOSTCC=ccache gcc"] if command != "exec" else []),
-                    *extra]
+                    f"--kunitconfig={config}", *extra]
             progress = Progress(f"UML {command}, step {step.name}")
             said = []
             status = stream(argv, said.append, progress.tick, cwd=tree, env=env, keep_fd=fd)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import kconfig, series
 from .common import (ROOT, Failure, Progress, cache_root, clean_env, digest, duration, entry_info, explain_oserror,
-                     locked, need_space, publish, run, say, stream)
+                     locked, need_space, publish, run, run_ticking, say, stream)
 from .source import Base, git
 
 # Raise it when a kernel built by an older version of this file must not be used.
@@ -140,19 +140,16 @@ class Builder:
             run(["git", "config", "gc.auto", "0"], cwd=self.tree, env=env)
         # Left by a checkout that was killed; nobody else is here, we hold the lock.
         (self.tree / ".git" / "index.lock").unlink(missing_ok=True)
+        progress = Progress(f"checking out {self.req.step.name} of Linux {self.req.base.version}")
+
+        def git(*args: str) -> str:
+            return run_ticking(["git", *args], progress.tick, cwd=self.tree, env=env, keep_fd=self.lock_fd).strip()
+
         head = run(["git", "rev-parse", "-q", "--verify", "HEAD^{commit}"], cwd=self.tree, env=env, check=False).stdout.strip()
-        dirty = "x"
-        if head == self.commit:
-            dirty = run(["git", "status", "--porcelain", "--untracked-files=no"], cwd=self.tree, env=env).stdout.strip()
-        if head != self.commit or dirty:
-            progress = Progress(f"checking out {self.req.step.name} of Linux {self.req.base.version}")
-            said: list[str] = []
-            status = stream(["git", "-c", "advice.detachedHead=false", "checkout", "-q", "-f", "--detach", self.commit],
-                            said.append, progress.tick, cwd=self.tree, env=env, keep_fd=self.lock_fd)
-            if status:
-                self.fail("git checkout", said)
-            progress.done()
-        run(["git", "clean", "-fdq"], cwd=self.tree, env=env)
+        if head != self.commit or git("status", "--porcelain", "--untracked-files=no"):
+            git("-c", "advice.detachedHead=false", "checkout", "-q", "-f", "--detach", self.commit)
+        git("clean", "-fdq")
+        progress.done()
 
     def fail(self, what: str, said: list[str]) -> None:
         text = "\n".join(said)

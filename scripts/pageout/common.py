@@ -315,3 +315,16 @@ def stream(argv: Sequence[str], on_line: Callable[[str], None], idle: Callable[[
             p.stdout.close()
         if out:
             out.close()
+
+
+def run_ticking(argv: Sequence[str], tick: Callable[[], None], *, cwd: Path, env: dict[str, str],
+                keep_fd: int | None = None) -> str:
+    """run() for a command that may take long: `tick` is called at least each second."""
+    said: list[str] = []
+    status = stream(argv, said.append, tick, cwd=cwd, env=env, keep_fd=keep_fd)
+    text = "\n".join(said)
+    if status:
+        if "No space left on device" in text:
+            raise explain_oserror(OSError(errno.ENOSPC, "No space left on device", str(cwd)))
+        raise Failure(f"`{' '.join(argv)}` failed with status {status}:\n{text[-2000:]}")
+    return text

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from . import kconfig, series
 from .build import build_env
-from .common import (ROOT, Failure, Progress, cache_root, clean_env, digest, locked, need_space, run, say, stream,
-                     write_atomic)
+from .common import (ROOT, Failure, Progress, cache_root, clean_env, digest, locked, need_space, run, run_ticking, say,
+                     stream, write_atomic)
 from .source import Base, git
 
 # Raise it when results of an older version of this file must not be used.
@@ -106,11 +106,8 @@ class Checker:
             run(["git", "clone", "-q", "--shared", "--no-checkout", str(self.base.repo), str(self.src)], env=env)
             run(["git", "config", "gc.auto", "0"], cwd=self.src, env=env)
         (self.src / ".git" / "index.lock").unlink(missing_ok=True)
-        said: list[str] = []
-        if stream(["git", "-c", "advice.detachedHead=false", "checkout", "-q", "-f", "--detach", commit], said.append,
-                  self.tick, cwd=self.src, env=env, keep_fd=self.lock_fd):
-            raise Failure("git checkout failed:\n" + "\n".join(said))
-        run(["git", "clean", "-fdxq"], cwd=self.src, env=env)
+        for words in (("-c", "advice.detachedHead=false", "checkout", "-q", "-f", "--detach", commit), ("clean", "-fdxq")):
+            run_ticking(["git", *words], self.tick, cwd=self.src, env=env, keep_fd=self.lock_fd)
         self.at = commit
 
     def tick(self) -> None:

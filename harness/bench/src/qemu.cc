@@ -191,7 +191,7 @@ std::string probe_kvm(const fs::path& qemu, const fs::path& device, std::chrono:
 	const fs::path log = scratch.path() / "log";
 	write_file_atomically(firmware, probe_firmware());
 	const GuestEnd end = run_emulator({qemu.string(), "-accel", "kvm", "-M", "pc", "-m", "16M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-					   "-bios", firmware.string(), "-device", "isa-debug-exit,iobase=0xf4,iosize=4"},
+					   "-cpu", "host", "-bios", firmware.string(), "-device", "isa-debug-exit,iobase=0xf4,iosize=4"},
 					  log, {}, patience, patience, [] { return false; }, {});
 	if (end.how == GuestEnd::How::exited && end.code == probe_answer) {
 		works = true;
@@ -221,6 +221,38 @@ Accel choose_accel(const std::string& request, const std::string& clock, const f
 	if (!works && request == "kvm")
 		throw Error(fmt::format("--accel kvm: {}; use --accel tcg", finding));
 	return {works ? "kvm" : "tcg", finding + (works ? "" : "; going on with emulation (tcg)")};
+}
+
+Accel prove_kvm(const Accel& chosen, const std::string& request, const fs::path& qemu, const fs::path& bzimage, std::chrono::milliseconds patience)
+{
+	if (chosen.name != "kvm")
+		return chosen;
+	const ScratchFolder scratch;
+	const fs::path console = scratch.path() / "console";
+	const GuestEnd end = run_emulator({qemu.string(), "-accel", "kvm", "-cpu", "host", "-M", "pc", "-m", "256M", "-nodefaults", "-no-user-config", "-display", "none",
+					   "-no-reboot", "-chardev", fmt::format("file,id=console,path={}", console.string()), "-serial", "chardev:console",
+					   "-kernel", bzimage.string(), "-append", "console=ttyS0 panic=-1 rdinit=/none root=/dev/none"},
+					  scratch.path() / "log", {}, patience, patience, [] { return true; }, {});
+	std::error_code error;
+	const ConsoleFindings found = scan_console(fs::exists(console, error) ? read_file(console) : std::string());
+	// The panic for want of a root file system is the last thing a booting kernel can do here: it got all the way.
+	if (end.how == GuestEnd::How::exited && end.code == 0 && found.panic.find("VFS") != std::string::npos)
+		return {"kvm", fmt::format("{}; a kernel booted in {:.1f} s", chosen.finding, end.wall_s)};
+
+	std::string why;
+	switch (end.how) {
+	case GuestEnd::How::exited: why = fmt::format("ended with status {}", end.code); break;
+	case GuestEnd::How::signaled: why = fmt::format("ended with signal {}", end.code); break;
+	default: why = fmt::format("did not get there in {:.0f} s", end.wall_s); break;
+	}
+	if (!end.diagnostics.empty())
+		why += fmt::format(" ({})", end.diagnostics);
+	if (!found.last_line.empty())
+		why += fmt::format("; its last line: {}", found.last_line);
+	const std::string finding = fmt::format("/dev/kvm is present but dead: a few instructions run, a kernel that was to boot {}", why);
+	if (request == "kvm")
+		throw Error(fmt::format("--accel kvm: {}; use --accel tcg", finding));
+	return {"tcg", finding + "; going on with emulation (tcg)"};
 }
 
 } // namespace pageout::bench

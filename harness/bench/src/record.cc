@@ -38,7 +38,20 @@ Json direction_json(const tally::Direction& d)
 		{"failed", count_json(d.failed)}};
 }
 
-Json block_json(const tally::Counts& c)
+/// (Q + X) - (D - R + M) over the devices that have requests at all: a bio-based one (simdisk's synchronous models, zram,
+/// brd) completes bios without ever making a request of them, so that nothing can be balanced there.
+Json residue_json(const std::vector<tally::Device>& devices)
+{
+	std::int64_t read = 0, write = 0;
+	for (const auto& device : devices)
+		if (!device.bio_based && !device.above_another) {
+			read += device.counts.read.identity_residue();
+			write += device.counts.write.identity_residue();
+		}
+	return {{"read", read}, {"write", write}};
+}
+
+Json block_json(const tally::Counts& c, const std::vector<tally::Device>& devices)
 {
 	return {{"read", direction_json(c.read)},
 		{"write", direction_json(c.write)},
@@ -47,7 +60,7 @@ Json block_json(const tally::Counts& c)
 		{"plugs", c.plugs},
 		{"unplugs", c.unplugs},
 		{"timer_unplugs", c.timer_unplugs},
-		{"identity_residue", {{"read", c.read.identity_residue()}, {"write", c.write.identity_residue()}}}};
+		{"identity_residue", residue_json(devices)}};
 }
 
 std::optional<double> pages_per_request(const tally::Direction& d)
@@ -490,7 +503,7 @@ Outcome evaluate(const RunIdentity& id, const RunOutput& output)
 	record["media_limit_s"] = or_null(limit_s);
 	record["media_bytes_per_s"] = media_rate ? Json(media_rate) : Json(nullptr);
 
-	record["block"] = block_json(summary.total);
+	record["block"] = block_json(summary.total, summary.devices);
 	record["trace_dropped"] = dropped.is_object() ? Json(evidence.trace_dropped) : Json(nullptr);
 	record["trace"] = {{"records", summary.records}, {"bytes", trace.size()}, {"damage", evidence.trace_damage}};
 	Json devices = Json::array();
@@ -505,8 +518,8 @@ Outcome evaluate(const RunIdentity& id, const RunOutput& output)
 					in_order.push_back(disk.name);
 			name = in_order[i];
 		}
-		Json entry = {{"device", fmt::format("{}:{}", device.id.major, device.id.minor)}, {"name", name}};
-		entry.update(block_json(device.counts));
+		Json entry = {{"device", fmt::format("{}:{}", device.id.major, device.id.minor)}, {"name", name}, {"bio_based", device.bio_based}};
+		entry.update(block_json(device.counts, {device}));
 		devices.push_back(entry);
 	}
 	record["devices"] = devices;

@@ -314,7 +314,9 @@ std::vector<RunResult> run_scenario(const fs::path& root, const Scenario& scenar
 
 	const Kernels kernels(root, {options.linux_dir, options.fragments, scenario.profiles});
 	const auto requests = resolve_steps(steps, kernels.steps());
-	const Accel accel = choose_accel(options.accel, scenario.clock, qemu);
+	Accel accel = choose_accel(options.accel, scenario.clock, qemu);
+	if (accel.name == "kvm")
+		accel = prove_kvm(accel, options.accel, qemu, kernels.build(requests.front().kernel).bzimage);
 	if (scenario.clock == "host")
 		progress.say(fmt::format("accelerator: {} ({})", accel.name, accel.finding));
 	const std::string version = qemu_version(qemu);

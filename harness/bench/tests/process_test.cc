@@ -224,6 +224,27 @@ TEST_F(Kvm, Answers)
 	EXPECT_EQ(choose("exit 99").name, "kvm");
 }
 
+TEST_F(Kvm, AKernelHasToBootToo)
+{
+	const auto prove = [&](const std::string& body, const std::string& request = "auto") {
+		return prove_kvm({"kvm", "answered"}, request, script(body).front(), "bzImage", 500ms);
+	};
+	// The emulator's console is the file that its arguments name.
+	const std::string console = "for word; do case $word in *path=*) out=${word#*path=};; esac; done; ";
+	EXPECT_EQ(prove(console + "echo '[ 1.0] Kernel panic - not syncing: VFS: Unable to mount root fs' > $out").name, "kvm");
+	Accel accel = prove(console + "echo '[ 0.0] Linux version 6.12' > $out; sleep 100");
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("present but dead"), std::string::npos) << accel.finding;
+	EXPECT_NE(accel.finding.find("Linux version 6.12"), std::string::npos) << accel.finding;
+	EXPECT_TRUE(gone());
+	accel = prove("echo 'failed to set MSR' >&2; kill -ABRT $$");
+	EXPECT_EQ(accel.name, "tcg");
+	EXPECT_NE(accel.finding.find("signal 6 (failed to set MSR)"), std::string::npos) << accel.finding;
+	EXPECT_EQ(prove("exit 0").name, "tcg"); // silence proves nothing
+	EXPECT_THROW(prove("exit 0", "kvm"), Error);
+	EXPECT_EQ(prove_kvm({"tcg", "absent"}, "auto", "/no/such/qemu", "x", 1ms).finding, "absent");
+}
+
 TEST_F(Kvm, IsNotAskedForVirtualTime)
 {
 	EXPECT_EQ(choose_accel("auto", "virtual", "/no/such/qemu", folder_ / "kvm", 500ms).name, "tcg");

@@ -140,6 +140,7 @@ int main(int argc, char **argv)
 		command->add_option("--processes", options.processes, "processes")->check(CLI::Range(1, 1000))->capture_default_str();
 		commands.size(command, "--bytes-each", each, "20M", "of each process's memory");
 		command->add_option("--batch", options.batch_pages, "pages a turn")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+		command->add_flag("--free", options.free_turns, "yield after a turn instead of handing it on: whoever waits is overtaken");
 		commands.thp(command);
 		command->callback([&] {
 			options.bytes = each ? each : 20 << 20;

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -377,7 +378,9 @@ bool give_turn(const Descriptor &to)
 	return n == 1;
 }
 
-// One process of interleave: pass after pass, a batch whenever its turn comes.
+// One process of interleave: pass after pass, a batch whenever its turn comes. Strict
+// turns: one process at a time, always in the same order. Free turns: whoever waits
+// for the disk is overtaken, as programs that know nothing of each other are.
 // `last` gives the end of a pass to `parent` instead of its next neighbour.
 void interleave_child(const Options &options, std::uint64_t process, std::uint64_t pages, const Descriptor &take,
 		      Descriptor &give, const Descriptor *parent)
@@ -385,8 +388,13 @@ void interleave_child(const Options &options, std::uint64_t process, std::uint64
 	const auto mapping = Mapping::anonymous(options.bytes, options);
 	Pages memory(options, mapping.address(), pages, process * pages, options.processes * pages);
 	for (std::uint64_t pass = 0; pass < options.passes; ++pass) {
+		// Free turns: the token goes round once to start the pass and once to end it.
+		if (options.free_turns && (!take_turn(take) || (!parent && !give_turn(give))))
+			return;
 		for (std::uint64_t i = 0; i < pages;) {
-			if (!take_turn(take))
+			if (options.free_turns)
+				sched_yield();
+			else if (!take_turn(take))
 				return;
 			const std::uint64_t end = std::min(pages, i + options.batch_pages);
 			for (; i < end; ++i) {
@@ -395,9 +403,11 @@ void interleave_child(const Options &options, std::uint64_t process, std::uint64
 				else
 					memory.dirty_again(i, pass - 1, pass);
 			}
-			if (!give_turn(parent && i == pages ? *parent : give))
+			if (!options.free_turns && !give_turn(parent && i == pages ? *parent : give))
 				return;
 		}
+		if (options.free_turns && ((process > 0 && !take_turn(take)) || !give_turn(parent ? *parent : give)))
+			return;
 	}
 	// Wait for the parent to hang up, so that no process frees its memory
 	// while another still works. Process 0 notices first, the others one

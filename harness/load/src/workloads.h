@@ -34,6 +34,7 @@ struct Options {
 	bool keep_file = false;   // mmap-*
 	std::uint64_t processes = 8; // interleave
 	std::uint64_t batch_pages = 8; // interleave
+	bool free_turns = false;       // interleave: yield after a batch instead of handing the turn on
 	double theta = 0.99;              // zipf
 	std::uint64_t operations = 100'000; // zipf: a pass
 	std::uint64_t write_percent = 50; // zipf

@@ -52,9 +52,15 @@ struct Accel {
 	std::string finding; ///< "absent", "unreadable: …", "present but dead: …", "a probe guest answered in … s", "not asked"
 };
 
-/// request: "auto", "tcg" or "kvm". /dev/kvm counts only if a guest of a few instructions answers in time. Virtual time is
-/// TCG's. Throws Error where kvm was demanded and does not run, or together with the virtual clock.
+/// request: "auto", "tcg" or "kvm". /dev/kvm counts only if a guest of a few instructions answers in time; that is the cheap
+/// half of the proof (see prove_kvm). Virtual time is TCG's. Throws Error where kvm was demanded and does not run, or
+/// together with the virtual clock.
 Accel choose_accel(const std::string& request, const std::string& clock, const std::filesystem::path& qemu,
 		   const std::filesystem::path& device = "/dev/kvm", std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+/// The other half: this kernel has to boot under KVM, up to the point where it looks for a root file system and finds none.
+/// Where it does not in time, the answer is TCG and what was found; throws Error where kvm was demanded.
+Accel prove_kvm(const Accel& chosen, const std::string& request, const std::filesystem::path& qemu, const std::filesystem::path& bzimage,
+		std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 } // namespace pageout::bench

@@ -56,15 +56,18 @@ static void calm_test(struct kunit *test)
 static void scans_end_without_sparing_test(struct kunit *test)
 {
 	unsigned long reclaimable, to_reclaim;
-	int priority;
+	int priority, trouble;
 
-	for (reclaimable = 1; reclaimable; reclaimable <<= 1)
-		for (to_reclaim = 1; to_reclaim; to_reclaim <<= 1)
-			for (priority = 0; priority < 4; priority++)
+	for (reclaimable = 1; reclaimable; reclaimable <<= 1) {
+		for (to_reclaim = 1; to_reclaim; to_reclaim <<= 1) {
+			for (priority = 0; priority < 4; priority++) {
+				trouble = pageout_trouble(priority, reclaimable,
+							  to_reclaim);
 				KUNIT_ASSERT_FALSE(test, pageout_calm(priority,
-						pageout_trouble(priority,
-								reclaimable,
-								to_reclaim)));
+								      trouble));
+			}
+		}
+	}
 }
 
 /* A short scan spares nothing: a run of taken pages comes first. */

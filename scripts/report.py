@@ -75,7 +75,7 @@ def ratio_text(cell: Cell | None) -> str:
     if cell is None or cell["verdict"] in (None, "same"):
         return ""
     ratio = "new" if cell["ratio"] is None else f"{cell['ratio']:.{3 if cell['ratio'] < 0.1 else 2}f}x"
-    return ratio if cell["verdict"] == "changed" else f"{ratio} {cell['verdict']}"
+    return ratio if cell["verdict"] == "changed" else f"{ratio} ~" if cell["verdict"] == "unclear" else f"{ratio} {cell['verdict']}"
 
 
 def svg(figure: Any) -> str:
@@ -180,7 +180,10 @@ def show(table: Table, comparison: dict[str, Any]) -> dict[str, Any]:
     }
     samples = [c["samples"] for c in table["columns"]]
     note = ""
-    if max(samples) > 1 and table["clock"] == "virtual":
+    if any(c["samples_varied"] for c in table["columns"]):
+        note = ("Samples begin at different moments: their ranges say how much of a number is chance. "
+                "\"~\": the ranges overlap.")
+    elif max(samples) > 1 and table["clock"] == "virtual":
         note = ("All samples of a column are identical, host times apart: virtual time has no spread, by construction."
                 if all(c["samples_identical"] for c in table["columns"])
                 else "Samples in virtual time differ, which must not be: something of the host got in.")

@@ -129,6 +129,12 @@ std::optional<Cell> cell_of(const Column& column, const std::string& field)
 	return Cell{values.size(), values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(), values.back()};
 }
 
+bool varied(const Column& column)
+{
+	return std::any_of(column.records.begin(), column.records.end(),
+			   [](const LoadedRecord* r) { return r->json.value("jitter_us", 0) != 0; });
+}
+
 Json without_host(const Json& record)
 {
 	Json copy = record;
@@ -225,9 +231,16 @@ Json environment_differences(const std::vector<Column>& columns, Json& common)
 	};
 	for (std::size_t i = 0; i < columns.size(); ++i)
 		for (const auto* record : columns[i].records) {
-			for (const auto* field : {"disk", "mem_bytes", "clock", "passes", "workload_argv"})
+			for (const auto* field : {"disk", "mem_bytes", "clock", "passes"})
 				if (record->json.contains(field))
 					note(field, i, record->json[field]);
+			if (Json argv = record->json.value("workload_argv", Json()); argv.is_array()) {
+				// Samples that begin at different moments are told of elsewhere.
+				const auto wait = std::find(argv.begin(), argv.end(), "--wait-us");
+				if (wait != argv.end())
+					argv.erase(wait, argv.end());
+				note("workload_argv", i, argv);
+			}
 			if (record->json.contains("environment"))
 				for (const auto& [field, value] : record->json["environment"].items())
 					if (!told_elsewhere.count(field))
@@ -280,8 +293,13 @@ Json row_json(const RowSpec& spec, const std::vector<Column>& columns)
 				json["ratio"] = cell.median / was;
 			const double change = cell.median - was;
 			const bool same = std::abs(change) <= same_share * std::abs(was);
+			// Ranges of several samples that overlap: chance alone may have made the difference.
+			const bool overlap = cell.n > 1 && cells[base]->n > 1 && cell.min <= cells[base]->max && cells[base]->min <= cell.max &&
+					     (cell.min != cell.max || cells[base]->min != cells[base]->max);
 			if (same)
 				json["verdict"] = "same";
+			else if (overlap)
+				json["verdict"] = "unclear";
 			else if (spec.better != Better::none)
 				json["verdict"] = (change < 0) == (spec.better == Better::lower) ? "better" : "worse";
 			else
@@ -363,6 +381,7 @@ Json table_json(const std::vector<const LoadedRecord*>& records, const std::vect
 					    {"source", source_names.at(column.source)},
 					    {"samples", column.records.size()},
 					    {"samples_identical", identical},
+					    {"samples_varied", varied(column)},
 					    {"baseline", base == i ? Json(nullptr) : Json(base)}});
 	}
 	Json common;

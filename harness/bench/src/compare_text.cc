@@ -89,14 +89,18 @@ std::string headline(const Json& table)
 std::vector<std::string> sample_notes(const Json& table)
 {
 	std::vector<std::string> notes;
-	bool several = false, all_identical = true;
+	bool several = false, all_identical = true, varied = false;
 	for (const auto& column : table["columns"]) {
 		several |= column["samples"].get<std::size_t>() > 1;
 		all_identical &= column["samples_identical"].get<bool>();
-		if (column["samples"].get<std::size_t>() > 1 && !column["samples_identical"].get<bool>() && table["clock"] == "virtual")
+		varied |= column["samples_varied"].get<bool>();
+		if (column["samples"].get<std::size_t>() > 1 && !column["samples_identical"].get<bool>() && !column["samples_varied"].get<bool>() &&
+		    table["clock"] == "virtual")
 			notes.push_back(fmt::format("{}: its {} samples differ, which virtual time forbids: something of the host got in", column["label"].get<std::string>(),
 						    column["samples"].get<std::size_t>()));
 	}
+	if (varied)
+		notes.emplace_back("Samples begin at different moments (--vary): their ranges say how much of a number is chance.");
 	if (several && all_identical && table["clock"] == "virtual")
 		notes.emplace_back("All samples of a column are identical to the byte, host times apart: virtual time has no spread, by construction.");
 	else if (several)
@@ -185,7 +189,7 @@ std::vector<std::vector<std::string>> summary_cells(const Json& summary)
 		const Json& verdict = cell[fmt::format("{}_verdict", name)];
 		if (!verdict.is_string())
 			return "";
-		return verdict == "better" ? " +" : verdict == "worse" ? " !" : verdict == "same" ? " =" : "";
+		return verdict == "better" ? " +" : verdict == "worse" ? " !" : verdict == "same" ? " =" : verdict == "unclear" ? " ~" : "";
 	};
 	for (const auto& line : summary["lines"]) {
 		std::vector<std::string> seconds = {fmt::format("{}, {}, {} LRU, page-cluster {}", line["scenario"].get<std::string>(),
@@ -246,7 +250,7 @@ std::string summary_markdown(const Json& summary)
 		}
 		head = false;
 	}
-	return out + "\n\"+\" is better than the baseline, \"!\" is worse, \"=\" is within 1 %.\n\n";
+	return out + "\n\"+\" is better than the baseline, \"!\" is worse, \"=\" is within 1 %, \"~\" is unclear: the samples' ranges overlap.\n\n";
 }
 
 } // namespace
@@ -271,7 +275,7 @@ std::string comparison_text(const Json& comparison)
 		for (const auto& note : sample_notes(table))
 			out += note + "\n";
 		if (const std::string note = baseline_note(table); !note.empty())
-			out += fmt::format("Ratios: {}. \"+\" is better, \"!\" is worse, \"=\" within 1 %.\n", note);
+			out += fmt::format("Ratios: {}. \"+\" is better, \"!\" is worse, \"=\" within 1 %, \"~\" the samples' ranges overlap.\n", note);
 
 		// Values and ratios of one column stand in two sub-columns.
 		std::vector<std::size_t> value_width(columns.size()), ratio_width(columns.size());
@@ -288,7 +292,7 @@ std::string comparison_text(const Json& comparison)
 					value += fmt::format(" {:>9}", bytes_text(cell["bytes"].get<double>()));
 				if (!cell.is_null() && cell["verdict"].is_string()) {
 					const auto verdict = cell["verdict"].get<std::string>();
-					ratio = ratio_text(cell["ratio"]) + (verdict == "better" ? " +" : verdict == "worse" ? " !" : verdict == "same" ? " =" : "  ");
+					ratio = ratio_text(cell["ratio"]) + (verdict == "better" ? " +" : verdict == "worse" ? " !" : verdict == "same" ? " =" : verdict == "unclear" ? " ~" : "  ");
 				}
 				value_width[i] = std::max(value_width[i], width(value));
 				ratio_width[i] = std::max(ratio_width[i], width(ratio));
@@ -383,7 +387,7 @@ std::string comparison_markdown(const Json& comparison)
 		for (const auto& note : sample_notes(table))
 			out += note + "\n\n";
 		if (const std::string note = baseline_note(table); !note.empty())
-			out += fmt::format("Ratios: {}; within 1 % is no change.\n", note);
+			out += fmt::format("Ratios: {}; within 1 % is no change, and \"~\" is none that the samples can tell: their ranges overlap.\n", note);
 
 		std::string group;
 		for (const auto& row : table["rows"]) {
@@ -414,7 +418,7 @@ std::string comparison_markdown(const Json& comparison)
 					else if (verdict == "better")
 						out += fmt::format(" (**{} better**)", ratio_text(cell["ratio"]));
 					else if (verdict != "same")
-						out += fmt::format(" ({})", ratio_text(cell["ratio"]));
+						out += fmt::format(" ({}{})", ratio_text(cell["ratio"]), verdict == "unclear" ? " ~" : "");
 				}
 				out += " |";
 			}

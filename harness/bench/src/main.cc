@@ -149,6 +149,7 @@ void add_run(CLI::App& app, std::function<int()>& action)
 	command->add_option("--mem", a->mem, "Memory of the kernel under test")->type_name("SIZE");
 	command->add_option("--passes", a->passes, "Passes of the workload")->check(CLI::Range(1, 1000));
 	command->add_option("--samples", a->samples, "Runs of each step")->check(CLI::Range(1, 1000));
+	command->add_flag("--vary", a->overrides.vary, "Samples begin at different moments: their spread says how much of a number is chance");
 	command->add_option("--lru", a->lru, "Which LRU")->check(CLI::IsMember({"classic", "mglru"}));
 	command->add_option("--page-cluster", a->page_cluster, "vm.page-cluster")->check(CLI::Range(0, 12));
 	command->add_option("--clock", a->clock, "virtual: exact and repeatable; host: real time, several samples")->check(CLI::IsMember({"virtual", "host"}));

@@ -319,6 +319,7 @@ Json head(const RunIdentity& id, const Verdict& verdict)
 		{"workload_argv", id.job.contains("workload") ? id.job["workload"]["argv"] : Json(nullptr)},
 		{"disk", disk ? Json(disk->model) : Json(nullptr)},
 		{"sample", id.sample},
+		{"jitter_us", jitter_us(s, id.sample)},
 		{"mem_bytes", s.mem_bytes},
 		{"clock", s.clock},
 		{"lru", s.lru},
@@ -328,7 +329,7 @@ Json head(const RunIdentity& id, const Verdict& verdict)
 
 } // namespace
 
-Json make_job(const Scenario& s, const Layout& layout)
+Json make_job(const Scenario& s, const Layout& layout, unsigned sample)
 {
 	Json disks = Json::array();
 	for (std::size_t i = 0; i < s.disks.size(); ++i) {
@@ -352,7 +353,7 @@ Json make_job(const Scenario& s, const Layout& layout)
 		    {"probe", s.probe},
 		    {"clock", s.clock},
 		    {"virtual_limit_s", s.virtual_limit_s}};
-	job["workload"] = {{"argv", workload_argv(s)}, {"env", s.env}};
+	job["workload"] = {{"argv", workload_argv(s, sample)}, {"env", s.env}};
 	if (!s.fio_job.empty())
 		job["fio_job"] = s.fio_job;
 	return job;

@@ -345,7 +345,7 @@ std::vector<RunResult> run_scenario(const fs::path& root, const Scenario& scenar
 			plan.linux_dir = options.linux_dir;
 			plan.task = fmt::format("{} {}/{}", scenario.name, request.label, sample);
 			plan.layout = make_layout(scenario, programs.bytes, initramfs_bytes);
-			plan.identity = {scenario, request, sample, kernel, programs, accel.name, version, make_job(scenario, plan.layout), {}, {}};
+			plan.identity = {scenario, request, sample, kernel, programs, accel.name, version, make_job(scenario, plan.layout, sample), {}, {}};
 			plan.identity.qemu_command = qemu_argv(scenario, plan.layout, accel.name, symbolic_names());
 			plan.identity.cmdline = kernel_cmdline(scenario, plan.layout, accel.name);
 			plans.push_back(std::move(plan));

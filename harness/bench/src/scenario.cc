@@ -297,6 +297,7 @@ Scenario parse_scenario(const std::string& text, const fs::path& file)
 	top.read("cpus", s.cpus);
 	top.read("passes", s.passes);
 	top.read("samples", s.samples);
+	top.read("vary", s.vary);
 	top.one_of("lru", s.lru, {"classic", "mglru"});
 	top.read("page_cluster", s.page_cluster);
 	top.one_of("clock", s.clock, {"virtual", "host"});
@@ -425,6 +426,9 @@ Scenario apply(Scenario s, const Overrides& o)
 	}
 	if (o.samples)
 		s.samples = *o.samples;
+	s.vary |= o.vary;
+	if (s.vary && (s.argv.empty() || s.argv.front() != "pageout-load"))
+		throw Error(fmt::format("--vary: {}'s workload is not pageout-load, which alone can begin later", s.name), 2);
 	if (o.icount_shift)
 		s.icount_shift = *o.icount_shift;
 	if (o.host_timeout_s)
@@ -449,7 +453,13 @@ Scenario apply(Scenario s, const Overrides& o)
 	return s;
 }
 
-std::vector<std::string> workload_argv(const Scenario& scenario)
+unsigned jitter_us(const Scenario& scenario, unsigned sample)
+{
+	constexpr unsigned step_us = 1237; // prime: the moments fall all over the 4 ms of a tick and the 8333 us of a revolution
+	return scenario.vary ? (sample - 1) * step_us : 0;
+}
+
+std::vector<std::string> workload_argv(const Scenario& scenario, unsigned sample)
 {
 	std::vector<std::string> argv;
 	for (std::string word : scenario.argv) {
@@ -461,6 +471,8 @@ std::vector<std::string> workload_argv(const Scenario& scenario)
 		fill("{mem}", std::to_string(scenario.mem_bytes));
 		argv.push_back(std::move(word));
 	}
+	if (scenario.vary)
+		argv.insert(argv.end(), {"--wait-us", std::to_string(jitter_us(scenario, sample))});
 	return argv;
 }
 

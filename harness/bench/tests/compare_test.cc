@@ -143,6 +143,23 @@ TEST(Compare, VirtualSamplesAreIdenticalByConstructionOrItIsSaid)
 	EXPECT_NE(comparison_text(compare_records({loaded(make_record("base", 1)), loaded(second)}, {"a"})).find("which virtual time forbids"), std::string::npos);
 }
 
+TEST(Compare, OverlappingRangesAreUnclear)
+{
+	std::vector<LoadedRecord> records;
+	for (const auto& [step, s] : {std::pair{"base", 1.0}, std::pair{"base", 1.3}, std::pair{"1", 1.2}, std::pair{"1", 1.4}, std::pair{"2", 0.5}, std::pair{"2", 0.6}}) {
+		Json r = make_record(step, s);
+		r["jitter_us"] = static_cast<int>(s * 1000);
+		records.push_back(loaded(r));
+	}
+	const Json c = compare_records(records, {"a"});
+	const Json& cells = (*row_named(c["tables"][0], "pass 1"))["cells"];
+	EXPECT_EQ(cells[1]["verdict"], "unclear");
+	EXPECT_EQ(cells[2]["verdict"], "better");
+	EXPECT_NE(comparison_text(c).find("~"), std::string::npos);
+	EXPECT_NE(comparison_text(c).find("begin at different moments"), std::string::npos);
+	EXPECT_EQ(comparison_text(c).find("which virtual time forbids"), std::string::npos);
+}
+
 TEST(Compare, TwoSourcesSideBySideWithTheirDifferencesOnTop)
 {
 	Json other = make_record("base", 0.5);

@@ -93,6 +93,20 @@ INSTANTIATE_TEST_SUITE_P(All, WrongScenario,
 					 Wrong{"min = 2", "", "expect.bounds.derived.pages_per_read_request.min: a bound needs"}, Wrong{"\"OOM\"", "\"BOOM\"", "expect.step.3.status: "},
 					 Wrong{"\"pageout-scenario/1\"", "\"pageout-scenario/9\"", ":1: schema: "}, Wrong{"[steady]", "[steady]\nx = 1", "steady.x: unknown key"}));
 
+TEST(Scenario, VariedSamplesBeginAtDifferentMoments)
+{
+	Overrides o;
+	EXPECT_EQ(workload_argv(apply(parse_scenario(good, "x.toml"), o), 3).size(), 6u);
+	o.vary = true;
+	const Scenario s = apply(parse_scenario(good, "x.toml"), o);
+	EXPECT_EQ(workload_argv(s, 1).back(), "0");
+	EXPECT_NE(workload_argv(s, 2).back(), workload_argv(s, 3).back());
+	EXPECT_EQ(workload_argv(s, 2)[6], "--wait-us");
+	Scenario other = parse_scenario(good, "x.toml");
+	other.argv = {"sh"};
+	EXPECT_THROW(apply(other, o), Error);
+}
+
 TEST(Scenario, OverridesFromTheCommandLine)
 {
 	Overrides o;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <cstdio>
+#include <ctime>
 #include <map>
 #include <string>
 
@@ -48,6 +49,10 @@ struct Commands {
 		command->add_option("--seed", options.seed, "of contents and random orders")->capture_default_str();
 		command->add_option("--verify", verify, "fill and verify whole pages, or their first word only")
 			->check(CLI::IsMember({"full", "word"}))
+			->capture_default_str();
+		command->add_option("--wait-us", options.wait_us,
+				    "microseconds to wait first: the same work from another moment on")
+			->check(CLI::Range(0, 1'000'000'000))
 			->capture_default_str();
 		command->add_option("--provoke", provoke,
 				    "a fault on purpose: corrupt-page=N, fail, hang, panic, oom")
@@ -190,6 +195,11 @@ int main(int argc, char **argv)
 	}
 
 	try {
+		if (options.wait_us) {
+			timespec left = {time_t(options.wait_us / 1'000'000), long(options.wait_us % 1'000'000 * 1000)};
+			while (nanosleep(&left, &left) != 0)
+				;
+		}
 		run(options);
 		report_end(verified_pages());
 		return 0;

@@ -27,6 +27,7 @@ struct Options {
 	std::uint64_t bytes = 0;  // all memory of the workload; one unit's for mmap-*; one process's for interleave
 	std::uint64_t passes = 2;
 	std::uint64_t seed = 1;
+	std::uint64_t wait_us = 0; // before anything else
 	bool whole_pages = true;  // fill and verify all of each page, not its first word alone
 	bool huge_pages = false;  // madvise(MADV_HUGEPAGE) instead of MADV_NOHUGEPAGE
 	std::string directory;    // mmap-*

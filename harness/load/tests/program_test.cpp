@@ -122,6 +122,7 @@ TEST(Program, Interleave)
 	expect_complete(run("interleave --processes 2 --bytes-each 64K --batch 1000 --passes 2"), 2, 32);
 	expect_complete(run("interleave --processes 3 --bytes-each 256K --batch 7 --passes 3 --free"), 3, 2 * 3 * 64);
 	expect_complete(run("interleave --processes 1 --bytes-each 64K --passes 2 --free"), 2, 16);
+	expect_complete(run("interleave --processes 1 --bytes-each 64K --passes 2 --wait-us 1500"), 2, 16);
 }
 
 TEST(Program, MappedFile)

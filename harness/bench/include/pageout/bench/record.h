@@ -27,7 +27,7 @@ inline constexpr std::string_view record_schema = "pageout-run/1";
 inline constexpr std::uint64_t page_bytes = 4096;
 
 /// The job for the guest (docs/seams.md, "Job").
-Json make_job(const Scenario& scenario, const Layout& layout);
+Json make_job(const Scenario& scenario, const Layout& layout, unsigned sample = 1);
 
 /// What identifies a run before it starts. Two runs with equal identities give equal records, host times apart, in virtual time.
 struct RunIdentity {

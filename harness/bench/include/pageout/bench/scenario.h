@@ -58,6 +58,9 @@ struct Scenario {
 	unsigned icount_shift = 0;         ///< an instruction takes 2^shift ns of virtual time
 	std::vector<std::string> profiles; ///< of the kernel; none is the measuring kernel
 
+	/// Samples begin at different moments (jitter_us) instead of being the same run again: their spread says how much of a
+	/// number is chance.
+	bool vary = false;
 	std::vector<std::string> argv;     ///< of the workload; "{passes}" and "{mem}" are filled in
 	std::map<std::string, std::string> env;
 	std::string fio_job;               ///< a file of fio-jobs/, instead of argv
@@ -98,6 +101,7 @@ struct Overrides {
 	std::optional<std::string> lru, clock;
 	std::vector<std::string> profiles; ///< instead of the scenario's, when not empty
 	std::optional<int> page_cluster;
+	bool vary = false;
 	std::vector<std::string> set; ///< "PATH=VALUE"; a bare name is one of /sys/kernel/mm/pageout
 };
 
@@ -111,7 +115,11 @@ std::filesystem::path find_scenario(const std::string& name_or_file, const std::
 /// Throws Error where the result makes no sense.
 Scenario apply(Scenario scenario, const Overrides& overrides);
 
-/// The workload's arguments with "{passes}" and "{mem}" filled in.
-std::vector<std::string> workload_argv(const Scenario& scenario);
+/// By how much later than the first a sample's workload begins: 0 without `vary`. Steps that are no multiple of a tick, of a
+/// disk's revolution or of each other's.
+unsigned jitter_us(const Scenario& scenario, unsigned sample);
+
+/// The workload's arguments with "{passes}" and "{mem}" filled in, and with the sample's jitter.
+std::vector<std::string> workload_argv(const Scenario& scenario, unsigned sample = 1);
 
 } // namespace pageout::bench

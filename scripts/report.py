@@ -105,14 +105,15 @@ def plot_seconds(table: Table) -> str | None:
         axes.bar([n + i * width for n in range(len(rows))], heights, width, label=label, color=COLOURS[i % len(COLOURS)],
                  yerr=[low, high] if any(low) or any(high) else None, capsize=2)
     limit = next((r for r in table["rows"] if r["field"] == "media_limit_s"), None)
-    if limit and limit["cells"][0]:
-        axes.axhline(limit["cells"][0]["median"], color="black", linewidth=0.8, linestyle="--",
-                     label=f"media limit of a steady pass ({labels[0]})")
+    base = next((i for i, c in enumerate(table["columns"]) if c["baseline"] is None), 0)
+    if limit and limit["cells"][base]:
+        axes.axhline(limit["cells"][base]["median"], color="black", linewidth=0.8, linestyle="--",
+                     label=f"media limit of a steady pass ({labels[base]})")
     axes.set_xticks([n + 0.4 - width / 2 for n in range(len(rows))], [r["name"] for r in rows],
                     rotation=30 if len(rows) > 6 else 0)
     axes.set_ylabel("seconds")
     axes.set_ylim(bottom=0)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, frameon=False)
     return svg(figure)
 
 
@@ -131,7 +132,7 @@ def plot_requests(table: Table) -> str | None:
         axes.bar_label(bars, [number(v, "pages") for v in values(row)], fontsize=7)
     axes.set_xticks([n + 0.4 - width / 2 for n in range(len(labels))], labels, rotation=20 if len(labels) > 4 else 0)
     axes.set_ylim(bottom=0)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, frameon=False)
     return svg(figure)
 
 

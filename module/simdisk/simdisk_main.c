@@ -58,6 +58,15 @@
 static const u32 late_bounds_ns[] = { 100, 300, 1000, 3000, 10000, 100000, 1000000 };
 #define LATE_BUCKETS		(ARRAY_SIZE(late_bounds_ns) + 1)
 
+/* How well the completions kept the model's time, and what went wrong. */
+struct simdisk_tally {
+	u64 late_max_ns, late_sum_ns, late_over_1us;
+	u64 late[LATE_BUCKETS];
+	u64 early;
+	u64 timer_fires;
+	u64 errors, timeouts;
+};
+
 struct simdisk {
 	struct list_head link;
 	refcount_t refs;		/* the list's and the gendisk's */
@@ -88,12 +97,7 @@ struct simdisk {
 	struct list_head stuck;		/* commands whose completion is held */
 	struct bio_list stuck_bios;	/* the same for a synchronous disk */
 
-	/* how well the completions kept the model's time */
-	u64 late_max_ns, late_sum_ns, late_over_1us;
-	u64 late[LATE_BUCKETS];
-	u64 early;
-	u64 timer_fires;
-	u64 errors, timeouts;
+	struct simdisk_tally tally;
 };
 
 /* One request: what blk-mq keeps beside struct request for us. */
@@ -124,7 +128,7 @@ static bool must_fail(struct simdisk *sd, bool write, u64 sector, u64 sectors)
 		return false;
 	if (!ranges_meet(sector, sectors, sd->fail_first, sd->fail_count))
 		return false;
-	sd->errors++;
+	sd->tally.errors++;
 	return true;
 }
 
@@ -169,22 +173,23 @@ static void cmd_put(struct simdisk_cmd *cmd)
 
 static void note_lateness(struct simdisk *sd, u64 done_ns)
 {
+	struct simdisk_tally *t = &sd->tally;
 	u64 now_ns = ktime_get_ns();
 	u64 late_ns;
 	size_t i = 0;
 
 	if (now_ns < done_ns) {
-		sd->early++;
+		t->early++;
 		return;
 	}
 	late_ns = now_ns - done_ns;
 	while (i < ARRAY_SIZE(late_bounds_ns) && late_ns > late_bounds_ns[i])
 		i++;
-	sd->late[i]++;
-	sd->late_sum_ns += late_ns;
-	sd->late_max_ns = max(sd->late_max_ns, late_ns);
+	t->late[i]++;
+	t->late_sum_ns += late_ns;
+	t->late_max_ns = max(t->late_max_ns, late_ns);
 	if (late_ns > NSEC_PER_USEC)
-		sd->late_over_1us++;
+		t->late_over_1us++;
 }
 
 /*
@@ -273,7 +278,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sd->lock, flags);
-	sd->timer_fires++;
+	sd->tally.timer_fires++;
 	if (sd->armed_ns != SIMDISK_NEVER)
 		keep_time(sd, ktime_to_ns(hrtimer_get_expires(timer)));
 	sd->armed_ns = SIMDISK_NEVER;
@@ -379,13 +384,14 @@ static enum blk_eh_timer_return simdisk_timeout(struct request *rq)
 {
 	struct simdisk *sd = rq->q->queuedata;
 	unsigned long flags;
+	u64 held;
 
 	spin_lock_irqsave(&sd->lock, flags);
-	sd->timeouts++;
+	sd->tally.timeouts++;
+	held = sd->nr_stuck;
 	spin_unlock_irqrestore(&sd->lock, flags);
 	pr_warn_ratelimited("%s: request at sector %llu has not been completed for %u s (%llu held by 'stick'); waiting on\n",
-			    sd->name, (u64)blk_rq_pos(rq), rq->q->rq_timeout / HZ,
-			    sd->nr_stuck);
+			    sd->name, (u64)blk_rq_pos(rq), rq->q->rq_timeout / HZ, held);
 	return BLK_EH_RESET_TIMER;
 }
 
@@ -503,18 +509,23 @@ static int stats_show(struct seq_file *s, void *unused)
 {
 	struct simdisk *sd = s->private;
 	struct simdisk_counters n;
+	struct simdisk_tally t;
+	u64 in_device, dirty, stuck, lead_ns, now_ns;
 	unsigned long flags;
-	u64 in_device, dirty;
 	size_t i;
 
 	spin_lock_irqsave(&sd->lock, flags);
 	/* what the disk did by itself since somebody asked last */
 	complete_done(sd, &flags);
 	n = sd->engine.n;
+	t = sd->tally;
 	in_device = sd->engine.in_device;
 	dirty = sd->engine.dirty_sectors;
-	if (in_device)
-		n.busy_ns += ktime_get_ns() - min(ktime_get_ns(), sd->engine.busy_since_ns);
+	stuck = sd->nr_stuck;
+	lead_ns = sd->lead_ns;
+	now_ns = ktime_get_ns();
+	if (in_device && now_ns > sd->engine.busy_since_ns)
+		n.busy_ns += now_ns - sd->engine.busy_since_ns;
 	spin_unlock_irqrestore(&sd->lock, flags);
 
 #define SHOW(name, value) seq_printf(s, name " %llu\n", (u64)(value))
@@ -539,18 +550,18 @@ static int stats_show(struct seq_file *s, void *unused)
 	SHOW("write_cache_dirty_bytes", dirty << SECTOR_SHIFT);
 	SHOW("reordered", n.reordered);
 	SHOW("aged", n.aged);
-	SHOW("timer_fires", sd->timer_fires);
-	SHOW("lead_ns", sd->lead_ns);
-	SHOW("late_max_ns", sd->late_max_ns);
-	SHOW("late_sum_ns", sd->late_sum_ns);
-	SHOW("late_over_1us", sd->late_over_1us);
+	SHOW("timer_fires", t.timer_fires);
+	SHOW("lead_ns", lead_ns);
+	SHOW("late_max_ns", t.late_max_ns);
+	SHOW("late_sum_ns", t.late_sum_ns);
+	SHOW("late_over_1us", t.late_over_1us);
 	for (i = 0; i < ARRAY_SIZE(late_bounds_ns); i++)
-		seq_printf(s, "late_up_to_%uns %llu\n", late_bounds_ns[i], sd->late[i]);
-	SHOW("late_more", sd->late[i]);
-	SHOW("early", sd->early);
-	SHOW("errors_injected", sd->errors);
-	SHOW("timeouts", sd->timeouts);
-	SHOW("stuck", sd->nr_stuck);
+		seq_printf(s, "late_up_to_%uns %llu\n", late_bounds_ns[i], t.late[i]);
+	SHOW("late_more", t.late[i]);
+	SHOW("early", t.early);
+	SHOW("errors_injected", t.errors);
+	SHOW("timeouts", t.timeouts);
+	SHOW("stuck", stuck);
 	SHOW("media_bytes_per_s", simdisk_media_bytes_per_s(&sd->engine.m));
 	SHOW("media_read_bytes_per_s", simdisk_media_read_bytes_per_s(&sd->engine.m));
 	SHOW("media_write_bytes_per_s", simdisk_media_write_bytes_per_s(&sd->engine.m));
@@ -589,10 +600,18 @@ static int fail_show(struct seq_file *s, void *unused)
 {
 	static const char * const ops[] = { "off", "read", "write", "both" };
 	struct simdisk *sd = s->private;
+	unsigned long flags;
+	unsigned int which;
+	u64 first, count;
 
-	if (sd->fail_ops)
-		seq_printf(s, "%llu %llu ", sd->fail_first, sd->fail_count);
-	seq_printf(s, "%s\n", ops[sd->fail_ops]);
+	spin_lock_irqsave(&sd->lock, flags);
+	first = sd->fail_first;
+	count = sd->fail_count;
+	which = sd->fail_ops;
+	spin_unlock_irqrestore(&sd->lock, flags);
+	if (which)
+		seq_printf(s, "%llu %llu ", first, count);
+	seq_printf(s, "%s\n", ops[which]);
 	return 0;
 }
 
@@ -656,8 +675,14 @@ static const struct file_operations fail_fops = {
 static int stick_show(struct seq_file *s, void *unused)
 {
 	struct simdisk *sd = s->private;
+	unsigned long flags;
+	u64 to_hold, held;
 
-	seq_printf(s, "to_hold %llu\nheld %llu\n", sd->to_stick, sd->nr_stuck);
+	spin_lock_irqsave(&sd->lock, flags);
+	to_hold = sd->to_stick;
+	held = sd->nr_stuck;
+	spin_unlock_irqrestore(&sd->lock, flags);
+	seq_printf(s, "to_hold %llu\nheld %llu\n", to_hold, held);
 	return 0;
 }
 
@@ -1095,8 +1120,8 @@ static int remove_disk(struct simdisk *sd, bool force)
 	mutex_lock(&disk->open_mutex);
 	if (!force && disk_openers(disk)) {
 		mutex_unlock(&disk->open_mutex);
-		pr_err("remove: sim%s is in use (swapoff or unmount it, or say '%s force'); %llu of its requests stick\n",
-		       sd->name, sd->name, sd->nr_stuck);
+		pr_err("remove: sim%s is in use: swapoff or unmount it, or say '%s force'; %llu of its requests are held by 'stick'\n",
+		       sd->name, sd->name, READ_ONCE(sd->nr_stuck));
 		return -EBUSY;
 	}
 	sd->leaving = true;

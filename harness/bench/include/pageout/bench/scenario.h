@@ -76,7 +76,7 @@ struct Scenario {
 
 	unsigned virtual_limit_s = 3600;   ///< on the guest's clock: a workload that runs longer is a HANG
 	unsigned host_timeout_s = 3600;    ///< on the host's clock: TIMEOUT
-	unsigned boot_timeout_s = 300;     ///< on the host's clock, up to the guest's first sign of life: NO-BOOT
+	unsigned boot_timeout_s = 600;     ///< on the host's clock, up to the guest's first sign of life: NO-BOOT
 
 	/// What a steady pass is made of: passes from this one on, and in them these phases (none named: the whole pass).
 	unsigned steady_first_pass = 0;

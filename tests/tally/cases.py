@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trace import (BACKMERGE, BOUNCE, C_QUEUE, COMPLETE, DISCARD, DRV_DATA, FLUSH, FRONTMERGE, FS, FUA, GETRQ, INSERT, ISSUE, MAGIC, META, PC, PLUG,
-                   QUEUE, READ, REQUEUE, SLEEPRQ, SYNC, UNPLUG_IO, WRITE, AHEAD, Machine, Trace, dev)
+                   QUEUE, READ, REQUEUE, SLEEPRQ, SYNC, WRITE, AHEAD, Machine, Trace, dev)
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 KIB = 1024

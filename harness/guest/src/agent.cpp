@@ -421,9 +421,16 @@ Result Agent::run()
 	box_.put("memory.json", memory());
 	sample(box_, job_, false);
 	Result result = run_workload();
-	settle();
-	stop_tracing();
-	sample(box_, job_, true);
+	try {
+		settle();
+		stop_tracing();
+		sample(box_, job_, true);
+	} catch (const Outcome &outcome) {
+		// What became of the workload matters more.
+		if (result.status == "PASS")
+			throw;
+		result.reason += std::string("; and then: ") + outcome.what();
+	}
 
 	if (lost_output_bytes_ > 0)
 		say("the mailbox was full: " + std::to_string(lost_output_bytes_) + " bytes of output were lost");
@@ -467,6 +474,9 @@ void prepare_machine()
 	try_write_file("/proc/self/oom_score_adj", "-1000");
 	mount_on("tmpfs", "/tmp", "tmpfs", 0, "size=0");
 	mount_on("tmpfs", "/mnt", "tmpfs", 0, "size=64k");
+	// Where a workload's memory lies must not depend on random numbers, which
+	// are others for each kernel: alignment decides what is a neighbour.
+	write_file("/proc/sys/kernel/randomize_va_space", "0", "fixed addresses");
 	// Whether it is there is found out by who needs it.
 	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, "");
 	const sched_param priority = {agent_priority};

@@ -111,8 +111,7 @@ Child::~Child()
 
 void Child::signal_group(int number) const
 {
-	if (!reaped_)
-		kill(-pid_, number);
+	kill(-pid_, number);
 }
 
 void Child::signal(int number) const

@@ -35,6 +35,7 @@ public:
 	void close_out() { out_.reset(); }
 	void close_err() { err_.reset(); }
 
+	// To the program and all that it started, also when it has ended itself.
 	void signal_group(int signal) const;
 	void signal(int signal) const;
 	// Reaps; false when it still runs.

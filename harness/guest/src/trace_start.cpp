@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+
+#include "system.h"
 
 namespace pageout::guest {
 namespace {
@@ -39,7 +40,7 @@ void TraceStart::feed(std::span<const std::byte> piece)
 			return;
 		have_ = 0;
 		if (field<std::uint32_t>(header_, 0) != magic)
-			throw std::runtime_error("blktrace's output does not begin with records of version 7");
+			throw Outcome("NO-TRACING", "blktrace's output does not begin with records of version 7");
 		skip_ = field<std::uint16_t>(header_, 46);
 		const auto action = field<std::uint32_t>(header_, 28);
 		if ((action & notify) && (action & 0xff) == timestamp)

@@ -17,7 +17,7 @@ public:
 	// Kernel device numbers (major << 20 | minor).
 	explicit TraceStart(std::vector<std::uint32_t> devices) : waiting_(std::move(devices)) {}
 
-	// Throws std::runtime_error when this is not a trace.
+	// Throws Outcome NO-TRACING when this is not a trace.
 	void feed(std::span<const std::byte> piece);
 	bool started() const { return waiting_.empty(); }
 

@@ -106,7 +106,7 @@ TEST(TraceStart, WaitsForEveryDeviceInPiecesOfAnySize)
 		EXPECT_TRUE(start.started());
 	}
 	TraceStart start({a});
-	EXPECT_THROW(start.feed(std::vector<std::byte>(48)), std::runtime_error);
+	EXPECT_THROW(start.feed(std::vector<std::byte>(48)), Outcome);
 }
 
 TEST(Child, GivesWhatAProgramSaysAndHowItEnds)

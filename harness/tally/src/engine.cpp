@@ -153,22 +153,22 @@ std::uint32_t Engine::add_group(std::string name, bool per_cpu_files)
     groups_.push_back({std::move(name), per_cpu_files});
     const auto group = static_cast<std::uint32_t>(groups_.size() - 1);
     if (per_cpu_files) {
-        groups_.back().blkparse = static_cast<std::uint32_t>(blkparse_.size());
-        blkparse_.push_back({group, std::nullopt});
+        blkparse_.push_back(std::make_unique<BlkparseAccount>());
+        blkparse_.back()->group = group;
+        groups_.back().blkparse = blkparse_.back().get();
     }
     return group;
 }
 
-std::uint32_t Engine::find_slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu) const
+Slot* Engine::find_slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu) const
 {
     const auto it = slot_index_.find({group, device, cpu});
-    return it == slot_index_.end() ? no_slot : it->second;
+    return it == slot_index_.end() ? nullptr : it->second;
 }
 
-std::uint32_t Engine::slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu)
+Slot* Engine::slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu)
 {
-    const std::uint32_t known = find_slot(group, device, cpu);
-    if (known != no_slot)
+    if (Slot* known = find_slot(group, device, cpu))
         return known;
     auto dev = device_index_.find({group, device});
     if (slots_.size() >= most_slots || (dev == device_index_.end() && devices_.size() >= most_devices)) {
@@ -177,54 +177,56 @@ std::uint32_t Engine::slot(std::uint32_t group, std::uint32_t device, std::uint3
                              fmt::format("more than {} devices or {} pairs of device and CPU: these numbers are damaged; the events "
                                          "of further ones are not counted", most_devices, most_slots));
         too_many_told_ = true;
-        return no_slot;
+        return nullptr;
     }
     if (dev == device_index_.end()) {
         dev = device_index_.emplace(std::pair{group, device}, static_cast<std::uint32_t>(devices_.size())).first;
-        devices_.push_back(std::make_unique<Device>());
+        devices_.push_back(std::make_unique<DeviceAccount>());
         devices_.back()->number = device;
         devices_.back()->group = group;
         if (groups_[group].per_cpu_files) {
             devices_.back()->blkparse = groups_[group].blkparse;
         } else {
-            devices_.back()->blkparse = static_cast<std::uint32_t>(blkparse_.size());
-            blkparse_.push_back({group, device});
+            blkparse_.push_back(std::make_unique<BlkparseAccount>());
+            blkparse_.back()->group = group;
+            blkparse_.back()->device = device;
+            devices_.back()->blkparse = blkparse_.back().get();
         }
     }
-    const auto index = static_cast<std::uint32_t>(slots_.size());
     slots_.push_back(std::make_unique<Slot>());
     Slot& s = *slots_.back();
-    s.device = dev->second;
-    s.blkparse = devices_[s.device]->blkparse;
+    s.device = devices_[dev->second].get();
+    s.blkparse = s.device->blkparse;
     s.cpu = cpu;
-    slot_index_.emplace(std::tuple{group, device, cpu}, index);
-    devices_[s.device]->slots.push_back(index);
-    return index;
+    s.number = static_cast<std::uint32_t>(slots_.size() - 1);
+    slot_index_.emplace(std::tuple{group, device, cpu}, &s);
+    s.device->slots.push_back(&s);
+    return &s;
 }
 
-void Engine::process_note(std::uint32_t slot, std::uint32_t pid, std::string_view comm)
+void Engine::process_note(Slot& slot, std::uint32_t pid, std::string_view comm)
 {
-    ++slots_[slot]->cells.notes;
+    ++slot.cells.notes;
     // A number that is used again gets a note of its own: the last name is the one of the process that is known best.
     if (options_.processes && (comms_.size() < most_comms || comms_.contains(pid)))
         comms_[pid] = comm;
 }
 
-void Engine::timestamp_note(std::uint32_t slot, std::uint64_t time, std::uint32_t seconds, std::uint32_t nanoseconds)
+void Engine::timestamp_note(Slot& slot, std::uint64_t time, std::uint32_t seconds, std::uint32_t nanoseconds)
 {
-    ++slots_[slot]->cells.notes;
+    ++slot.cells.notes;
     if (!wall_offset_)
         wall_offset_ = static_cast<std::int64_t>(std::uint64_t{seconds} * 1000000000 + nanoseconds - time);
 }
 
-void Engine::message_note(std::uint32_t slot, std::string_view text)
+void Engine::message_note(Slot& slot, std::string_view text)
 {
-    ++slots_[slot]->cells.notes;
+    ++slot.cells.notes;
     if (messages_.size() < most_messages)
         messages_.emplace_back(text);
 }
 
-void Engine::remap(Device& d, const Event& e)
+void Engine::remap(DeviceAccount& d, const Event& e)
 {
     const auto from = static_cast<std::uint32_t>(e.a >> 32);
     const auto to = static_cast<std::uint32_t>(e.a);
@@ -258,7 +260,7 @@ void Engine::remap(Device& d, const Event& e)
     }
 }
 
-void Engine::extras(Device& d, Slot& s, const Event& e, Kind kind, unsigned column)
+void Engine::extras(DeviceAccount& d, Slot& s, const Event& e, Kind kind, unsigned column)
 {
     const bool failed = column == act_complete && e.error;
     if (options_.interval_ns) {
@@ -309,8 +311,8 @@ void Engine::extras(Device& d, Slot& s, const Event& e, Kind kind, unsigned colu
 Cells Engine::device_cells(std::size_t device) const
 {
     Cells sum;
-    for (const std::uint32_t slot : devices_[device]->slots)
-        sum += slots_[slot]->cells;
+    for (const Slot* slot : devices_[device]->slots)
+        sum += slot->cells;
     return sum;
 }
 
@@ -338,7 +340,7 @@ void Engine::close_intervals(std::uint64_t time)
 void Engine::emit_interval(std::uint64_t end)
 {
     for (std::size_t i = 0; i < devices_.size(); ++i) {
-        Device& d = *devices_[i];
+        DeviceAccount& d = *devices_[i];
         Cells now = device_cells(i);
         Cells step = now;
         step -= d.interval_before;
@@ -367,7 +369,7 @@ void Engine::emit_interval(std::uint64_t end)
 
 void Engine::finish_device(std::size_t index, tally::Device& out)
 {
-    Device& d = *devices_[index];
+    DeviceAccount& d = *devices_[index];
     out.id = id_of(d.number);
     out.input = groups_[d.group].name;
     if (d.seen) {
@@ -459,9 +461,9 @@ void Engine::finish_device(std::size_t index, tally::Device& out)
     c.flush.orphans = d.flush_orphans;
     c.flush.unfinished = d.flushes.size();
 
-    for (const std::uint32_t slot : d.slots)
-        if (const Slot& s = *slots_[slot]; s.elements || s.cells.notes)
-            out.cpus.push_back({s.cpu, flow_counts(s.cells)});
+    for (const Slot* s : d.slots)
+        if (s->elements || s->cells.notes)
+            out.cpus.push_back({s->cpu, flow_counts(s->cells)});
     std::sort(out.cpus.begin(), out.cpus.end(), [](const CpuCounts& a, const CpuCounts& b) { return a.cpu < b.cpu; });
     for (const Remap* r : d.partitions)
         out.partitions.push_back({id_of(r->from), r->start, flow_counts(r->cells)});
@@ -478,7 +480,7 @@ void Engine::total_latencies(Summary& s, const std::vector<std::size_t>& counted
         return Series::latency(list, pool_);
     };
     const auto stage = [&](LifeKind k, Stage st) {
-        return all([&](const Device& d) { return d.lives ? &d.lives->series(k, st) : nullptr; });
+        return all([&](const DeviceAccount& d) { return d.lives ? &d.lives->series(k, st) : nullptr; });
     };
     const auto direction = [&](Direction& to, LifeKind k) {
         to.q2g = stage(k, q2g);
@@ -491,7 +493,7 @@ void Engine::total_latencies(Summary& s, const std::vector<std::size_t>& counted
     direction(s.total.read, life_read);
     direction(s.total.write, life_write);
     direction(s.total.discard, life_discard);
-    s.total.flush.d2c = all([](const Device& d) { return &d.flush_d2c; });
+    s.total.flush.d2c = all([](const DeviceAccount& d) { return &d.flush_d2c; });
 }
 
 Summary Engine::finish()
@@ -517,7 +519,7 @@ Summary Engine::finish()
     std::vector<std::size_t> counted;
     bool any_event = false;
     for (std::size_t i = 0; i < devices_.size(); ++i) {
-        const Device& d = *devices_[i];
+        const DeviceAccount& d = *devices_[i];
         if (d.seen) {
             s.first_ns = any_event ? std::min(s.first_ns, d.first) : d.first;
             s.last_ns = any_event ? std::max(s.last_ns, d.last) : d.last;
@@ -553,26 +555,30 @@ Summary Engine::finish()
     }
     std::sort(s.processes.begin(), s.processes.end(), [](const ProcessCounts& a, const ProcessCounts& b) { return a.pid < b.pid; });
 
-    std::vector<std::map<std::uint32_t, BlkparseStats>> cpus(blkparse_.size());
-    std::vector<std::uint64_t> elements(blkparse_.size());
+    struct Sum {
+        std::map<std::uint32_t, BlkparseStats> cpus;
+        std::uint64_t elements = 0;
+    };
+    std::unordered_map<const BlkparseAccount*, Sum> sums;
     for (const auto& slot : slots_)
         if (slot->elements) {
-            cpus[slot->blkparse][slot->cpu] += blkparse_stats(slot->cells);
-            elements[slot->blkparse] += slot->elements;
+            Sum& sum = sums[slot->blkparse];
+            sum.cpus[slot->cpu] += blkparse_stats(slot->cells);
+            sum.elements += slot->elements;
         }
-    for (std::size_t i = 0; i < blkparse_.size(); ++i) {
-        const Blkparse& b = blkparse_[i];
-        if (b.device && cpus[i].empty())
+    for (const auto& b : blkparse_) {
+        const Sum& sum = sums[b.get()];
+        if (b->device && sum.cpus.empty())
             continue;
         BlkparseDevice out;
-        out.name = b.device ? fmt::format("{},{}", major_of(*b.device), minor_of(*b.device)) : groups_[b.group].name;
-        out.cpus.assign(cpus[i].begin(), cpus[i].end());
-        out.events = elements[i];
-        out.depth_max = b.depth_max;
-        out.first_ns = b.first;
-        out.last_ns = b.last;
-        out.skips = b.skips;
-        out.skipped_events = b.skipped;
+        out.name = b->device ? fmt::format("{},{}", major_of(*b->device), minor_of(*b->device)) : groups_[b->group].name;
+        out.cpus.assign(sum.cpus.begin(), sum.cpus.end());
+        out.events = sum.elements;
+        out.depth_max = b->depth_max;
+        out.first_ns = b->first;
+        out.last_ns = b->last;
+        out.skips = b->skips;
+        out.skipped_events = b->skipped;
         s.blkparse.push_back(std::move(out));
     }
 

@@ -21,16 +21,18 @@
 
 namespace pageout::tally {
 
-// An event as the accounts need it: host byte order, payload taken apart, device and CPU replaced by the number of their slot.
+struct Slot;
+
+// An event as the accounts need it: host byte order, payload taken apart, device and CPU replaced by their slot.
 struct Event {
     std::uint64_t time;
     std::uint64_t sector;
     std::uint64_t a;  // unplug: depth; remap: device from (high half) and to (low half)
     std::uint64_t b;  // remap: sector from
+    Slot* slot;
     std::uint32_t bytes;
     std::uint32_t action;
     std::uint32_t pid;
-    std::uint32_t slot;
     std::uint32_t sequence;
     std::uint16_t error;
 };
@@ -91,6 +93,94 @@ inline unsigned column_of(std::uint32_t action)
     return low == act_backmerge && (action & (cat_fs | cat_pc)) ? unsigned{c_request_merge} : low;
 }
 
+struct Depth {
+    std::uint32_t now = 0, max = 0, interval_max = 0;
+    std::uint64_t since = 0;
+    unsigned __int128 area = 0, interval_area = 0;
+    void advance(std::uint64_t time)
+    {
+        if (time <= since)
+            return;
+        const auto more = static_cast<unsigned __int128>(time - since) * now;
+        area += more;
+        interval_area += more;
+        since = time;
+    }
+    void up(std::uint64_t time)
+    {
+        advance(time);
+        ++now;
+        max = std::max(max, now);
+        interval_max = std::max(interval_max, now);
+    }
+    void down(std::uint64_t time)
+    {
+        advance(time);
+        if (now)
+            --now;
+    }
+};
+struct Run {
+    std::uint64_t end = 0;
+    std::uint64_t bytes = 0;
+};
+struct Remap {
+    std::uint32_t from;
+    std::uint64_t start;
+    bool fixed = true;  // always the same distance, and to this device: a partition
+    Cells cells;
+};
+struct BlkparseAccount {
+    std::uint32_t group;
+    std::optional<std::uint32_t> device;  // none: a basename
+    std::array<std::uint32_t, 2> depth{}, depth_max{};
+    bool any = false;
+    std::uint64_t first = 0, last = 0;
+    std::uint64_t skips = 0, skipped = 0;
+};
+struct DeviceAccount {
+    std::uint32_t number;
+    std::uint32_t group;
+    BlkparseAccount* blkparse;
+    std::vector<Slot*> slots;
+    bool seen = false;
+    std::uint64_t first = UINT64_MAX, last = 0;
+    std::array<Depth, kinds> depth;  // by kind; flushes and discards by their even number
+    std::array<Histogram, kinds> sizes;
+    Histogram unplug_depth;
+    std::array<Run, 2> run;
+    std::array<Histogram, 2> runs;
+    std::array<Histogram, 2> seeks;
+    std::array<std::uint64_t, 2> sequential{};
+    std::uint64_t head = 0;  // sector after the last dispatch
+    bool head_known = false;
+    std::uint64_t bio_completions = 0;
+    std::vector<std::unique_ptr<Remap>> remaps;
+    std::vector<Remap*> partitions;  // in order of start
+    std::unique_ptr<Lives> lives;
+    std::vector<std::uint64_t> flushes;  // times of flushes at the driver, oldest first
+    Series flush_d2c;
+    std::uint64_t flush_orphans = 0;
+    Cells interval_before;
+};
+
+// The account of one device on one CPU.
+struct Slot {
+    Cells cells;
+    DeviceAccount* device;
+    BlkparseAccount* blkparse;
+    std::uint32_t cpu;
+    std::uint32_t number;  // in order of appearance
+    std::uint32_t next_sequence = 0;
+    bool sequence_known = false;
+    std::uint64_t last_time = 0;
+    std::uint64_t elements = 0;  // what blkparse calls nelems: events, and messages as they are
+    std::uint64_t odd_events = 0;  // messages blkparse counts as events
+    // The process whose events came last, so that most lookups are none.
+    std::uint32_t last_pid = 0;
+    std::uint32_t last_process = UINT32_MAX;
+};
+
 FlowCounts flow_counts(const Cells& cells);
 BlkparseStats blkparse_stats(const Cells& cells);
 
@@ -102,34 +192,17 @@ public:
     std::uint32_t add_group(std::string name, bool per_cpu_files);
     const std::string& group_name(std::uint32_t group) const { return groups_[group].name; }
 
-    struct Slot {
-        Cells cells;
-        std::uint32_t device;    // index in devices_
-        std::uint32_t blkparse;  // index in blkparse_
-        std::uint32_t cpu;
-        std::uint32_t next_sequence = 0;
-        bool sequence_known = false;
-        std::uint64_t last_time = 0;
-        std::uint64_t elements = 0;  // what blkparse calls nelems: events, and messages as they are
-        std::uint64_t odd_events = 0;  // messages blkparse counts as events
-        // The process whose events came last, so that most lookups are none.
-        std::uint32_t last_pid = 0;
-        std::uint32_t last_process = UINT32_MAX;
-    };
-    static constexpr std::uint32_t no_slot = UINT32_MAX;
     static constexpr std::uint32_t unknown_cpu = UINT32_MAX;
 
-    std::uint32_t find_slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu) const;
-    // Makes the slot where there is none; no_slot when there are too many devices or CPUs to be true.
-    std::uint32_t slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu);
-    Slot& at(std::uint32_t slot) { return *slots_[slot]; }
-    std::uint32_t device_number(std::uint32_t slot) const { return devices_[slots_[slot]->device]->number; }
+    Slot* find_slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu) const;
+    // Makes the slot where there is none; null when there are too many devices or CPUs to be true.
+    Slot* slot(std::uint32_t group, std::uint32_t device, std::uint32_t cpu);
 
     // Notes are taken as they are read; they have no place in the order.
-    void process_note(std::uint32_t slot, std::uint32_t pid, std::string_view comm);
-    void timestamp_note(std::uint32_t slot, std::uint64_t time, std::uint32_t seconds, std::uint32_t nanoseconds);
-    void message_note(std::uint32_t slot, std::string_view text);
-    void odd_note(std::uint32_t slot) { ++slots_[slot]->cells.notes; }
+    void process_note(Slot& slot, std::uint32_t pid, std::string_view comm);
+    void timestamp_note(Slot& slot, std::uint64_t time, std::uint32_t seconds, std::uint32_t nanoseconds);
+    void message_note(Slot& slot, std::string_view text);
+    void odd_note(Slot& slot) { ++slot.cells.notes; }
 
     void account(const Event& e)
     {
@@ -151,77 +224,6 @@ public:
     Summary finish();
 
 private:
-    struct Depth {
-        std::uint32_t now = 0, max = 0, interval_max = 0;
-        std::uint64_t since = 0;
-        unsigned __int128 area = 0, interval_area = 0;
-        void advance(std::uint64_t time)
-        {
-            if (time <= since)
-                return;
-            const auto more = static_cast<unsigned __int128>(time - since) * now;
-            area += more;
-            interval_area += more;
-            since = time;
-        }
-        void up(std::uint64_t time)
-        {
-            advance(time);
-            ++now;
-            max = std::max(max, now);
-            interval_max = std::max(interval_max, now);
-        }
-        void down(std::uint64_t time)
-        {
-            advance(time);
-            if (now)
-                --now;
-        }
-    };
-    struct Run {
-        std::uint64_t end = 0;
-        std::uint64_t bytes = 0;
-    };
-    struct Remap {
-        std::uint32_t from;
-        std::uint64_t start;
-        bool fixed = true;  // always the same distance, and to this device: a partition
-        Cells cells;
-    };
-    struct Device {
-        std::uint32_t number;
-        std::uint32_t group;
-        std::uint32_t blkparse;
-        std::vector<std::uint32_t> slots;
-        bool seen = false;
-        std::uint64_t first = UINT64_MAX, last = 0;
-        std::array<Depth, kinds> depth;  // by kind; flushes and discards by their even number
-        std::array<Histogram, kinds> sizes;
-        Histogram unplug_depth;
-        std::array<Run, 2> run;
-        std::array<Histogram, 2> runs;
-        std::array<Histogram, 2> seeks;
-        std::array<std::uint64_t, 2> sequential{};
-        std::uint64_t head = 0;  // sector after the last dispatch
-        bool head_known = false;
-        std::uint64_t bio_completions = 0;
-        std::vector<std::unique_ptr<Remap>> remaps;
-        std::vector<Remap*> partitions;  // in order of start
-        std::unique_ptr<Lives> lives;
-        std::vector<std::uint64_t> flushes;  // times of flushes at the driver, oldest first
-        Series flush_d2c;
-        std::uint64_t flush_orphans = 0;
-        Cells interval_before;
-    };
-    struct Blkparse {
-        std::uint32_t group;
-        std::optional<std::uint32_t> device;  // none: a basename
-        std::array<std::uint32_t, 2> depth{}, depth_max{};
-        bool any = false;
-        std::uint64_t first = 0, last = 0;
-        std::uint64_t skips = 0, skipped = 0;
-        friend class Engine;
-    };
     struct Process {
         std::uint32_t pid;
         std::array<std::unique_ptr<std::array<Cell, columns>>, kinds> cell;
@@ -229,14 +231,14 @@ private:
     struct Group {
         std::string name;
         bool per_cpu_files;
-        std::uint32_t blkparse = UINT32_MAX;
+        BlkparseAccount* blkparse = nullptr;
     };
 
 public:
     // A gap in a CPU's numbering, as blkparse's pipe mode counts it.
-    void skipped(std::uint32_t slot, std::uint64_t events)
+    void skipped(Slot& slot, std::uint64_t events)
     {
-        Blkparse& b = blkparse_[slots_[slot]->blkparse];
+        BlkparseAccount& b = *slot.blkparse;
         if (groups_[b.group].per_cpu_files)
             return;
         ++b.skips;
@@ -244,9 +246,9 @@ public:
     }
 
 private:
-    void lives_event(Device& d, const Event& e, Kind kind);
-    void remap(Device& d, const Event& e);
-    void extras(Device& d, Slot& s, const Event& e, Kind kind, unsigned column);
+    void lives_event(DeviceAccount& d, const Event& e, Kind kind);
+    void remap(DeviceAccount& d, const Event& e);
+    void extras(DeviceAccount& d, Slot& s, const Event& e, Kind kind, unsigned column);
     void close_intervals(std::uint64_t time);
     void emit_interval(std::uint64_t end);
     Cells device_cells(std::size_t device) const;
@@ -258,10 +260,10 @@ private:
     SamplePool pool_;
     std::vector<Group> groups_;
     std::vector<std::unique_ptr<Slot>> slots_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> slot_index_;
-    std::vector<std::unique_ptr<Device>> devices_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Slot*> slot_index_;
+    std::vector<std::unique_ptr<DeviceAccount>> devices_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_index_;
-    std::vector<Blkparse> blkparse_;
+    std::vector<std::unique_ptr<BlkparseAccount>> blkparse_;
     std::vector<Process> processes_;
     std::unordered_map<std::uint32_t, std::uint32_t> process_index_;
     std::unordered_map<std::uint32_t, std::string> comms_;
@@ -282,11 +284,11 @@ private:
 template <bool ordered, bool lives>
 inline void Engine::account_as(const Event& e)
 {
-    Slot& s = *slots_[e.slot];
-    Device& d = *devices_[s.device];
+    Slot& s = *e.slot;
+    DeviceAccount& d = *s.device;
+    BlkparseAccount& b = *s.blkparse;
     if (e.action & cat_notify) [[unlikely]] {
         // A message, kept in the order for what blkparse makes of it.
-        Blkparse& b = blkparse_[s.blkparse];
         if (!b.any)
             b.first = e.time;
         b.any = true;
@@ -304,7 +306,6 @@ inline void Engine::account_as(const Event& e)
     d.seen = true;
     d.first = std::min(d.first, e.time);
     d.last = std::max(d.last, e.time);
-    Blkparse& b = blkparse_[s.blkparse];
     if (!b.any) [[unlikely]] {
         b.any = true;
         b.first = e.time;
@@ -371,7 +372,7 @@ inline void Engine::account_as(const Event& e)
         lives_event(d, e, kind);
 }
 
-inline void Engine::lives_event(Device& d, const Event& e, Kind kind)
+inline void Engine::lives_event(DeviceAccount& d, const Event& e, Kind kind)
 {
     if (kind >= k_flush) [[unlikely]] {
         if ((kind & ~1u) == k_flush && e.action & cat_fs) {

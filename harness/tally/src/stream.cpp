@@ -134,8 +134,9 @@ bool Stream::ensure(std::size_t n)
         end_ -= pos_;
         pos_ = 0;
     }
-    const std::size_t got = source_->read(std::span(buffer_.get() + end_, capacity_ - end_));
-    if (got < capacity_ - end_) {
+    const std::size_t wanted = std::min(capacity_ - end_, std::max(n - available(), read_bytes));
+    const std::size_t got = source_->read(std::span(buffer_.get() + end_, wanted));
+    if (got < wanted) {
         eof_ = true;
         if (!source_->error().empty())
             damage("unreadable", fmt::format("reading ended here: {}", source_->error()), base_ + end_ + got);
@@ -286,10 +287,10 @@ bool Stream::plausible(const Record& r) const
 {
     if (!known_action(r.action) || r.cpu >= most_cpus || (setup_.cpu && r.cpu != *setup_.cpu))
         return false;
-    const std::uint32_t known = engine_.find_slot(setup_.group, r.device, r.cpu);
-    if (known == Engine::no_slot)
+    const Slot* known = engine_.find_slot(setup_.group, r.device, r.cpu);
+    if (!known)
         return records_ == 0;
-    const Engine::Slot& s = engine_.at(known);
+    const Slot& s = *known;
     if (r.time < s.last_time)
         return false;
     return (r.action & cat_notify) || !s.sequence_known || s.next_sequence == r.sequence;
@@ -304,27 +305,33 @@ void Stream::finish()
     source_.reset();
 }
 
-std::uint32_t Stream::slot_of(const Record& r)
+inline Slot* Stream::slot_of(const Record& r)
 {
-    std::uint32_t cpu = r.cpu;
-    if (setup_.cpu && cpu != *setup_.cpu) [[unlikely]]
-        damage("cpu-mismatch", fmt::format("the record says CPU {} but stands in the file of CPU {}; it is counted for CPU {}", cpu,
-                                           *setup_.cpu, cpu));
-    if (cpu >= most_cpus) [[unlikely]] {
-        damage("bad-cpu", fmt::format("CPU number {} is impossible; the event is counted for an unknown CPU", cpu));
-        cpu = Engine::unknown_cpu;
-    }
-    Cached& c = cache_[(r.device * 31 + cpu) & 255];
-    if (c.slot != Engine::no_slot && c.device == r.device && c.cpu == cpu) [[likely]]
+    const Cached& c = cache_[(r.device * 31 + r.cpu) & 255];
+    if (c.slot && c.device == r.device && c.cpu == r.cpu) [[likely]]
         return c.slot;
-    c = {r.device, cpu, engine_.slot(setup_.group, r.device, cpu)};
-    return c.slot;
+    return new_slot(r);
+}
+
+// Only numbers without a fault get into the cache.
+Slot* Stream::new_slot(const Record& r)
+{
+    if (setup_.cpu && r.cpu != *setup_.cpu)
+        damage("cpu-mismatch", fmt::format("the record says CPU {} but stands in the file of CPU {}; it is counted for CPU {}", r.cpu,
+                                           *setup_.cpu, r.cpu));
+    if (r.cpu >= most_cpus) {
+        damage("bad-cpu", fmt::format("CPU number {} is impossible; the event is counted for an unknown CPU", r.cpu));
+        return engine_.slot(setup_.group, r.device, Engine::unknown_cpu);
+    }
+    Slot* slot = engine_.slot(setup_.group, r.device, r.cpu);
+    if (!setup_.cpu || r.cpu == *setup_.cpu)
+        cache_[(r.device * 31 + r.cpu) & 255] = {r.device, r.cpu, slot};
+    return slot;
 }
 
 // The kernel numbers each device's events on each CPU from 1, without a gap: what it could not store has no number.
-void Stream::number(std::uint32_t slot, const Record& r)
+void Stream::number(Slot& s, const Record& r)
 {
-    Engine::Slot& s = engine_.at(slot);
     if (!s.sequence_known) {
         s.sequence_known = true;
         if (r.sequence != 1)
@@ -338,7 +345,7 @@ void Stream::number(std::uint32_t slot, const Record& r)
                                                  : fmt::format("{} events, {} to {}, of", ahead, s.next_sequence, r.sequence - 1);
             damage("sequence-gap", fmt::format("{} device {},{} CPU {} {} missing: the capture was cut or overwritten after the kernel wrote it",
                                                which, major_of(r.device), minor_of(r.device), r.cpu, ahead == 1 ? "is" : "are"));
-            engine_.skipped(slot, ahead);
+            engine_.skipped(s, ahead);
         } else {
             damage("sequence-back", fmt::format("event {} of device {},{} CPU {} comes after event {}: records are repeated or out of order",
                                                 r.sequence, major_of(r.device), minor_of(r.device), r.cpu, s.next_sequence - 1));
@@ -346,7 +353,7 @@ void Stream::number(std::uint32_t slot, const Record& r)
     }
 }
 
-void Stream::note(const Record& r, std::uint32_t slot, const std::byte* payload, std::size_t n)
+void Stream::note(const Record& r, Slot& slot, const std::byte* payload, std::size_t n)
 {
     const auto text = [&](std::size_t most) {
         const char* from = reinterpret_cast<const char*>(payload);
@@ -370,22 +377,22 @@ void Stream::note(const Record& r, std::uint32_t slot, const std::byte* payload,
 
 // Turns a record into an event; false when there is nothing to account (a note, something unknown). Only the payload bytes that are
 // there are looked at.
-bool Stream::take(const Record& r, const std::byte* payload, std::size_t n, Event& e)
+inline bool Stream::take(const Record& r, const std::byte* payload, std::size_t n, Event& e)
 {
     const bool io = !(r.action & cat_notify);
-    const std::uint32_t slot = slot_of(r);
-    if (slot == Engine::no_slot) [[unlikely]] {
+    Slot* slot = slot_of(r);
+    if (!slot) [[unlikely]] {
         ++engine_.unknown_events;
         return false;
     }
-    Engine::Slot& s = engine_.at(slot);
+    Slot& s = *slot;
     if (r.time < s.last_time) [[unlikely]]
         damage("time-back", fmt::format("time goes back by {} ns on device {},{} CPU {}", s.last_time - r.time, major_of(r.device),
                                         minor_of(r.device), r.cpu));
     s.last_time = r.time;
     if (io) {
         if (!s.sequence_known || r.sequence != s.next_sequence) [[unlikely]]
-            number(slot, r);
+            number(s, r);
         s.next_sequence = r.sequence + 1;
     }
     if (!known_action(r.action)) [[unlikely]] {
@@ -415,7 +422,7 @@ bool Stream::take(const Record& r, const std::byte* payload, std::size_t n, Even
     e.error = r.error;
     e.a = e.b = 0;
     if (!io) [[unlikely]] {
-        note(r, slot, payload, n);
+        note(r, s, payload, n);
         // blkparse counts a message as an event, unless it has a cgroup; the other notes it takes when it reads.
         return (r.action & 0xffff) == note_message && (r.action >> cat_shift) == (cat_notify >> cat_shift);
     }
@@ -525,19 +532,28 @@ bool Stream::check_extent(const Record& r, std::size_t& total)
     return true;
 }
 
+std::size_t Stream::next(std::span<Event> events)
+{
+    std::size_t n = 0;
+    while (n < events.size() && next(events[n]))
+        ++n;
+    return n;
+}
+
 // ---- Reorder ----
 
-Reorder::Reorder(Stream& stream, Engine& engine, Diagnostics& diagnostics, std::string name, std::size_t window_bytes)
-    : stream_(stream), engine_(engine), diagnostics_(diagnostics), name_(std::move(name)),
+Reorder::Reorder(Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes)
+    : stream_(stream), diagnostics_(diagnostics), name_(std::move(name)),
       most_(std::max<std::size_t>(1, window_bytes / sizeof(Event)))
 {
 }
 
 void Reorder::push(const Event& e)
 {
-    if (e.slot >= queues_.size())
-        queues_.resize(e.slot + 1);
-    Queue& q = queues_[e.slot];
+    const std::uint32_t slot = e.slot->number;
+    if (slot >= queues_.size())
+        queues_.resize(slot + 1);
+    Queue& q = queues_[slot];
     const bool was_empty = q.first == none;
     if (was_empty || q.tail == block_events) {
         std::uint32_t b = free_;
@@ -561,16 +577,16 @@ void Reorder::push(const Event& e)
     ++held_;
     if (!was_empty)
         return;
-    heap_.push_back(head_of(e.slot));
+    heap_.push_back(head_of(slot));
     for (std::size_t i = heap_.size() - 1; i > 0 && heap_[(i - 1) / 2].after(heap_[i]); i = (i - 1) / 2)
         std::swap(heap_[i], heap_[(i - 1) / 2]);
 }
 
-Reorder::Head Reorder::head_of(std::uint32_t slot)
+Reorder::Head Reorder::head_of(std::uint32_t slot) const
 {
     const Queue& q = queues_[slot];
     const Event& e = blocks_[q.first].event[q.head];
-    return {e.time, engine_.device_number(slot), e.sequence, slot};
+    return {e.time, e.slot->device->number, e.sequence, slot};
 }
 
 void Reorder::sift_down(std::size_t i)

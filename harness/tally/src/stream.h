@@ -36,8 +36,12 @@ public:
 
     // The next event (or message); false at the end.
     bool next(Event& e);
+    // The next ones, as many as there is room for; fewer only at the end.
+    std::size_t next(std::span<Event> events);
 
     static constexpr std::size_t least_buffer = 96 * 1024;  // a record of the largest payload, and the next record's magic
+    // Read that much at once, so that what all streams have read and not yet looked at fits the second-level cache.
+    static constexpr std::size_t read_bytes = 32 * 1024;
 
 private:
     std::size_t available() const { return end_ - pos_; }
@@ -51,9 +55,10 @@ private:
     bool plausible(const Record& r) const;
     void finish();
     bool take(const Record& r, const std::byte* payload, std::size_t payload_bytes, Event& e);
-    std::uint32_t slot_of(const Record& r);
-    void note(const Record& r, std::uint32_t slot, const std::byte* payload, std::size_t n);
-    void number(std::uint32_t slot, const Record& r);
+    Slot* slot_of(const Record& r);
+    Slot* new_slot(const Record& r);
+    void note(const Record& r, Slot& slot, const std::byte* payload, std::size_t n);
+    void number(Slot& s, const Record& r);
     void damage(std::string_view code, std::string text, std::optional<std::uint64_t> at = std::nullopt,
                 std::optional<std::uint64_t> record = std::nullopt);
 
@@ -74,7 +79,8 @@ private:
     std::uint64_t records_ = 0;
 
     struct Cached {
-        std::uint32_t device = 0, cpu = 0, slot = Engine::no_slot;
+        std::uint32_t device = 0, cpu = 0;
+        Slot* slot = nullptr;
     };
     std::array<Cached, 256> cache_{};
 };
@@ -83,7 +89,7 @@ private:
 // the kernel in. Events wait until the window is full; then the earliest goes.
 class Reorder {
 public:
-    Reorder(Stream& stream, Engine& engine, Diagnostics& diagnostics, std::string name, std::size_t window_bytes);
+    Reorder(Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes);
     bool next(Event& e);
 
 private:
@@ -112,11 +118,10 @@ private:
         }
     };
     void push(const Event& e);
-    Head head_of(std::uint32_t slot);
+    Head head_of(std::uint32_t slot) const;
     void sift_down(std::size_t i);
 
     Stream& stream_;
-    Engine& engine_;
     Diagnostics& diagnostics_;
     std::string name_;
     std::size_t most_;

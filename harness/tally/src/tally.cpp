@@ -32,101 +32,127 @@ struct Input {
     std::optional<std::uint32_t> cpu;
 };
 
-// The events of one file or stream, in the order of their time as far as one CPU's order tells.
+// The events of one file or stream, in the order of their time as far as one CPU's order tells. They are taken by the batch: that is
+// faster than to go through the stream for each.
 struct Feed {
+    static constexpr std::size_t batch_events = 16;
+
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Reorder> reorder;
-    bool next(Event& e) { return reorder ? reorder->next(e) : stream->next(e); }
+    std::unique_ptr<Event[]> batch = std::make_unique_for_overwrite<Event[]>(batch_events);
+    std::size_t at = 0, filled = 0;
+
+    // Null at the end.
+    const Event* next()
+    {
+        if (at == filled && !fill()) [[unlikely]]
+            return nullptr;
+        return &batch[at++];
+    }
+
+private:
+    bool fill()
+    {
+        at = filled = 0;
+        if (reorder)
+            while (filled < batch_events && reorder->next(batch[filled]))
+                ++filled;
+        else if (stream)
+            filled = stream->next(std::span(batch.get(), batch_events));
+        return filled != 0;
+    }
 };
 
 // Merges feeds by time. Among events of the same nanosecond the feed that has the turn goes on, and of the others the one that came
 // to that time last goes first: an arbitrary order, but the one in which blkparse meets them.
+//
+// A tree of losers. A key is the time, above the turn (the later is the smaller) and the number of the feed, in one wide integer:
+// which CPU has the next event cannot be predicted, so there must be nothing to branch on.
 class Merge {
 public:
-    Merge(std::vector<Feed>& feeds, Engine& engine, std::vector<Event>& heads) : feeds_(feeds), engine_(engine), heads_(heads) {}
+    Merge(std::vector<Feed>& feeds, Engine& engine) : feeds_(feeds), engine_(engine) {}
 
     void run()
     {
-        while (leaves_ < feeds_.size())
-            leaves_ *= 2;
-        time_.assign(leaves_, UINT64_MAX);
-        turn_.assign(leaves_, 0);
-        heads_.resize(leaves_);
-        std::size_t alive = 0;
-        std::uint32_t first = 0;
-        bool any = false;
-        for (std::uint32_t i = 0; i < feeds_.size(); ++i) {
-            if (!feeds_[i].next(heads_[i]))
+        std::size_t leaves = 1;
+        while (leaves < feeds_.size())
+            leaves *= 2;
+        std::vector<const Event*> head(leaves, nullptr);
+        std::vector<Key> key(leaves, at_end);
+        std::size_t alive = 0, first = 0;
+        for (std::size_t i = 0; i < feeds_.size(); ++i) {
+            head[i] = feeds_[i].next();
+            if (!head[i])
                 continue;
-            ++alive;
-            time_[i] = heads_[i].time;
-            turn_[i] = ++turns_;
-            // Whoever holds the turn keeps it against a newcomer of the same time.
-            if (any && time_[i] == time_[first])
-                std::swap(turn_[i], turn_[first]);
-            if (!any || time_[i] < time_[first])
+            key[i] = key_of(head[i]->time, i);
+            // Whoever has the turn keeps it against a newcomer of the same time.
+            if (alive && head[i]->time == head[first]->time) {
+                key[i] = with_feed(key[first], i);
+                key[first] = key_of(head[first]->time, first);
+            }
+            if (!alive++ || head[i]->time < head[first]->time)
                 first = i;
-            any = true;
         }
-        if (!alive)
-            return;
-        winner_.resize(leaves_ * 2);
-        for (std::size_t i = 0; i < leaves_; ++i)
-            winner_[leaves_ + i] = static_cast<std::uint32_t>(i);
-        for (std::size_t i = leaves_ - 1; i > 0; --i)
-            winner_[i] = better(winner_[2 * i], winner_[2 * i + 1]);
+        std::vector<Key> loser(leaves, at_end);
+        Key winner = play(loser, key, 1, leaves);
         while (alive) {
-            const std::uint32_t w = winner_[1];
-            Event& e = heads_[w];
-            engine_.account(e);
-            if (feeds_[w].next(e)) {
-                time_[w] = e.time;
-                turn_[w] = ++turns_;
+            const auto w = static_cast<std::size_t>(winner & feed_mask);
+            engine_.account(*head[w]);
+            head[w] = feeds_[w].next();
+            if (head[w]) [[likely]] {
+                winner = key_of(head[w]->time, w);
             } else {
-                time_[w] = UINT64_MAX;
-                turn_[w] = 0;
+                winner = at_end;
                 --alive;
             }
-            for (std::size_t i = (leaves_ + w) / 2; i > 0; i /= 2)
-                winner_[i] = better(winner_[2 * i], winner_[2 * i + 1]);
+            for (std::size_t i = (leaves + w) / 2; i > 0; i /= 2) {
+                const Key other = loser[i];
+                const bool lost = other < winner;
+                loser[i] = lost ? winner : other;
+                winner = lost ? other : winner;
+            }
         }
     }
 
 private:
-    std::uint32_t better(std::uint32_t a, std::uint32_t b) const
+    using Key = unsigned __int128;
+    static constexpr unsigned feed_bits = 20;  // more files than can be open
+    static constexpr std::uint64_t feed_mask = (std::uint64_t{1} << feed_bits) - 1;
+    static constexpr Key at_end = ~Key{0};
+
+    Key key_of(std::uint64_t time, std::size_t feed)
     {
-        const bool b_first = time_[b] < time_[a] || (time_[b] == time_[a] && turn_[b] > turn_[a]);
-        return b_first ? b : a;
+        --turns_;
+        return static_cast<Key>(time) << 64 | turns_ << feed_bits | feed;
+    }
+    static Key with_feed(Key key, std::size_t feed) { return (key & ~static_cast<Key>(feed_mask)) | feed; }
+
+    // The winner below a node; the losers stay in the nodes.
+    static Key play(std::vector<Key>& loser, const std::vector<Key>& key, std::size_t node, std::size_t leaves)
+    {
+        if (node >= leaves)
+            return key[node - leaves];
+        const Key a = play(loser, key, 2 * node, leaves), b = play(loser, key, 2 * node + 1, leaves);
+        loser[node] = std::max(a, b);
+        return std::min(a, b);
     }
 
     std::vector<Feed>& feeds_;
     Engine& engine_;
-    std::vector<Event>& heads_;
-    std::size_t leaves_ = 1;
-    std::uint64_t turns_ = 0;
-    std::vector<std::uint64_t> time_;
-    std::vector<std::uint64_t> turn_;  // the larger goes first; 0: this feed is at its end
-    std::vector<std::uint32_t> winner_;
+    std::uint64_t turns_ = std::uint64_t{1} << (64 - feed_bits - 1);
 };
 
 void run(Engine& engine, std::vector<Feed>& feeds, bool ordered)
 {
-    Event e;
-    if (!ordered) {
-        for (Feed& f : feeds) {
-            while (f.next(e))
-                engine.account(e);
-            f = {};
-        }
+    if (ordered && feeds.size() > 1) {
+        Merge(feeds, engine).run();
         return;
     }
-    if (feeds.size() == 1) {
-        while (feeds.front().next(e))
-            engine.account(e);
-        return;
+    for (Feed& f : feeds) {
+        while (const Event* e = f.next())
+            engine.account(*e);
+        f = {};
     }
-    std::vector<Event> heads;
-    Merge(feeds, engine, heads).run();
 }
 
 // NAME.blktrace.N, N in decimal; also NAME.blktrace.N.gz and .zst.
@@ -238,8 +264,8 @@ public:
         for (const auto& [base, b] : bases_)
             if (const std::size_t all = cpu_files(base).size(); b.given && b.given < all)
                 remark(base, "one-of-many", fmt::format("{} of the files of {} CPUs were given; give {} to read them all", b.given, all, base));
-        // Many files share what memory buffers may take; few get buffers that fit the second-level cache.
-        const std::size_t buffer = inputs_.size() <= 64 ? 256 * 1024 : Stream::least_buffer;
+        // Buffers of several files together should fit the second-level cache.
+        const std::size_t buffer = inputs_.size() <= 2 ? 256 * 1024 : Stream::least_buffer;
         for (const Input& in : inputs_) {
             Fd fd(in.path == "-" ? ::dup(STDIN_FILENO) : ::open(in.path.c_str(), O_RDONLY | O_CLOEXEC));
             const std::string name = in.path == "-" ? "<stdin>" : in.path;
@@ -275,9 +301,10 @@ public:
 private:
     void add_feed(std::unique_ptr<Stream> stream, const StreamSetup& setup)
     {
-        Feed f{std::move(stream), nullptr};
+        Feed f;
+        f.stream = std::move(stream);
         if (!setup.cpu && ordered())
-            f.reorder = std::make_unique<Reorder>(*f.stream, engine_, diagnostics_, setup.name, options_.window_bytes);
+            f.reorder = std::make_unique<Reorder>(*f.stream, diagnostics_, setup.name, options_.window_bytes);
         feeds_.push_back(std::move(f));
     }
 

@@ -34,6 +34,7 @@ struct Event {
     std::uint32_t action;
     std::uint32_t pid;
     std::uint32_t sequence;
+    std::uint32_t arrival;  // number in a merged stream
     std::uint16_t error;
 };
 

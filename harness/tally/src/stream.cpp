@@ -573,7 +573,9 @@ void Reorder::push(const Event& e)
         if (was_empty)
             q.head = 0;
     }
-    blocks_[q.last].event[q.tail++] = e;
+    Event& kept = blocks_[q.last].event[q.tail++];
+    kept = e;
+    kept.arrival = arrivals_++;
     ++held_;
     if (!was_empty)
         return;
@@ -586,7 +588,8 @@ Reorder::Head Reorder::head_of(std::uint32_t slot) const
 {
     const Queue& q = queues_[slot];
     const Event& e = blocks_[q.first].event[q.head];
-    return {e.time, e.slot->device->number, e.sequence, slot};
+    // A message has no number, only what was in the buffer before.
+    return {e.time, e.slot->device->number, e.action & cat_notify ? 0 : e.sequence, e.arrival, slot};
 }
 
 void Reorder::sift_down(std::size_t i)

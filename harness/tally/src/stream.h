@@ -105,7 +105,8 @@ private:
     };
     struct Head {
         std::uint64_t time;
-        std::uint32_t device, sequence, slot;
+        std::uint32_t device, sequence, arrival, slot;
+        // As blkparse sorts: what is the same in all of that comes in the opposite order of its arrival.
         bool after(const Head& o) const
         {
             if (time != o.time)
@@ -114,7 +115,7 @@ private:
                 return device > o.device;
             if (sequence != o.sequence)
                 return sequence > o.sequence;
-            return slot > o.slot;
+            return static_cast<std::int32_t>(arrival - o.arrival) < 0;
         }
     };
     void push(const Event& e);
@@ -126,6 +127,7 @@ private:
     std::string name_;
     std::size_t most_;
     std::size_t held_ = 0;
+    std::uint32_t arrivals_ = 0;
     bool input_done_ = false;
     bool done_ = false;
     std::vector<Block> blocks_;

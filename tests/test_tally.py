@@ -289,6 +289,18 @@ def test_every_form_of_input(tmp_path: Path) -> None:
         assert got["total"]["events"] == plain["total"]["events"] * len(words)
 
 
+def test_what_blkparse_merges(tmp_path: Path) -> None:
+    """blkparse -d subtracts the first event's time from the others' but not from the notes'."""
+    Machine(9, cpus=3, events=900, ties=False).run().write(tmp_path / "t")
+    assert command("blkparse", "-i", "t", "-O", "-d", "merged", cwd=tmp_path).returncode == 0
+    plain, merged = counts(tmp_path / "t"), counts(tmp_path / "merged")
+    for one in (plain, merged):
+        one["total"].pop("notes")  # blkparse keeps one note of a process
+    assert merged["verdict"] == "ok" and [d["code"] for d in merged["diagnostics"]] == ["relative-times"]
+    assert merged["wall_start"] is None and plain["wall_start"]
+    assert merged["total"] == plain["total"]
+
+
 def test_two_basenames_are_two_blocks(tmp_path: Path) -> None:
     for name, device in (("sda", 8 << 20), ("sdb", 8 << 20 | 16)):
         trace = Machine(11, cpus=2, events=300, plain=True, device=device).run()

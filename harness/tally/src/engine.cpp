@@ -215,8 +215,10 @@ void Engine::process_note(Slot& slot, std::uint32_t pid, std::string_view comm)
 void Engine::timestamp_note(Slot& slot, std::uint64_t time, std::uint32_t seconds, std::uint32_t nanoseconds)
 {
     ++slot.cells.notes;
-    if (!wall_offset_)
-        wall_offset_ = static_cast<std::int64_t>(std::uint64_t{seconds} * 1000000000 + nanoseconds - time);
+    if (wall_offset_)
+        return;
+    wall_offset_ = static_cast<std::int64_t>(std::uint64_t{seconds} * 1000000000 + nanoseconds - time);
+    wall_time_ = time;
 }
 
 void Engine::message_note(Slot& slot, std::string_view text)
@@ -585,6 +587,12 @@ Summary Engine::finish()
     const auto by_number = [](const tally::Device& a, const tally::Device& b) { return a.id < b.id; };
     if (!std::is_sorted(s.devices.begin(), s.devices.end(), by_number))
         std::stable_sort(s.devices.begin(), s.devices.end(), by_number);
+    // Tracing starts with that note. Events before it have times of another kind.
+    if (wall_offset_ && any_event && s.first_ns < wall_time_) {
+        wall_offset_.reset();
+        diagnostics_.add(Severity::note, "", std::nullopt, std::nullopt, "relative-times",
+                         "events are earlier than the note of the time of day, as in what `blkparse -d` writes: when they happened is not known");
+    }
     s.intervals = std::move(intervals_);
     s.interval_ns = options_.interval_ns;
     s.records = records;

@@ -270,6 +270,7 @@ private:
     std::unordered_map<std::uint32_t, std::string> comms_;
     std::vector<std::string> messages_;
     std::optional<std::int64_t> wall_offset_;
+    std::uint64_t wall_time_ = 0;  // when that was, on the monotonic clock
     bool has_extras_ = false;
     bool too_many_told_ = false;
 

@@ -291,9 +291,9 @@ bool Stream::plausible(const Record& r) const
     if (!known)
         return records_ == 0;
     const Slot& s = *known;
-    if (r.time < s.last_time)
-        return false;
-    return (r.action & cat_notify) || !s.sequence_known || s.next_sequence == r.sequence;
+    if (r.action & cat_notify)
+        return true;
+    return r.time >= s.last_time && (!s.sequence_known || s.next_sequence == r.sequence);
 }
 
 void Stream::finish()
@@ -386,11 +386,12 @@ inline bool Stream::take(const Record& r, const std::byte* payload, std::size_t 
         return false;
     }
     Slot& s = *slot;
-    if (r.time < s.last_time) [[unlikely]]
-        damage("time-back", fmt::format("time goes back by {} ns on device {},{} CPU {}", s.last_time - r.time, major_of(r.device),
-                                        minor_of(r.device), r.cpu));
-    s.last_time = r.time;
+    // Notes are left out: `blkparse -d` writes events with the time since the first of them, and notes as they were.
     if (io) {
+        if (r.time < s.last_time) [[unlikely]]
+            damage("time-back", fmt::format("time goes back by {} ns on device {},{} CPU {}", s.last_time - r.time, major_of(r.device),
+                                            minor_of(r.device), r.cpu));
+        s.last_time = r.time;
         if (!s.sequence_known || r.sequence != s.next_sequence) [[unlikely]]
             number(s, r);
         s.next_sequence = r.sequence + 1;

@@ -135,10 +135,13 @@ static void walk_ends_of_the_world_test(struct kunit *test)
  */
 static void walk_properties_test(struct kunit *test)
 {
-	unsigned long seen[2 * PAGEOUT_CLUSTER_MAX];
+	const unsigned int max = 2 * PAGEOUT_CLUSTER_MAX;
+	unsigned long *seen; /* 4 KB: too much for the stack */
 	u32 seed = 12345;
 	int round;
 
+	seen = kunit_kcalloc(test, max, sizeof(*seen), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, seen);
 	for (round = 0; round < 2000; round++) {
 		unsigned int size, room, n = 0, taken = 0, i;
 		unsigned long pivot, first, last, index;
@@ -152,7 +155,7 @@ static void walk_properties_test(struct kunit *test)
 		last = pivot + (seed >> 12) % 97;
 		pageout_walk_start(&walk, pivot, size, room, first, last);
 		while (pageout_walk_next(&walk, &index)) {
-			KUNIT_ASSERT_LT(test, n, (unsigned int)ARRAY_SIZE(seen));
+			KUNIT_ASSERT_LT(test, n, max);
 			KUNIT_ASSERT_NE(test, index, pivot);
 			KUNIT_ASSERT_GE(test, index, first);
 			KUNIT_ASSERT_LE(test, index, last);

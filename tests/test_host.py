@@ -84,7 +84,7 @@ def test_a_run_after_a_kill_and_two_at_once(tmp_path: Path) -> None:
     killed.communicate(timeout=60)
     both = [start(tmp_path), start(tmp_path)]
     said = [p.communicate(timeout=1800) for p in both]
-    assert [p.returncode for p in both] == [0, 0], said
+    assert [p.returncode for p in both] == [0, 0], "\n".join(out + err for out, err in said)
     record = json.loads((tmp_path / "base" / "1" / "record.json").read_text())
     assert record["status"] == "PASS"
     assert sorted(p.name for p in (tmp_path / "base").iterdir()) == ["1"], "nothing else is left"

@@ -87,6 +87,7 @@ def test_a_corrupt_entry_is_found_named_and_built_again(kernels: dict[str, dict]
     for kind, path in (("kernels", Path(kernels["base"]["bzimage"]).parent), ("modules", Path(kernels["base"]["modules_dir"]))):
         shutil.copytree(path, cache / kind / path.name)
     image = cache / "kernels" / kernels["base"]["key"] / "bzImage"
+    assert image.resolve().is_relative_to(cache.resolve()), "the copy is damaged, not the real cache"
     data = bytearray(image.read_bytes())
     good = bytes(data)
     data[1000] ^= 1
@@ -99,6 +100,7 @@ def test_a_corrupt_entry_is_found_named_and_built_again(kernels: dict[str, dict]
     assert image.read_bytes() == good, "the same inputs give the same kernel, to the byte"
 
     module = next((cache / "modules").glob("*/simdisk.ko"))
+    assert module.resolve().is_relative_to(cache.resolve())
     module.unlink()
     told = lines_of(kernel_py("build", "--explain", "--step", "base", env=env))[0]["modules"]
     assert "corrupt" in told and "simdisk.ko" in told
@@ -119,7 +121,7 @@ def test_two_at_once_take_turns(kernels: dict[str, dict], cache_with: Callable[.
     env = {**os.environ, "PAGEOUT_CACHE": str(cache)}
     both = [subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [p.communicate(timeout=3600) for p in both]
-    assert [p.returncode for p in both] == [0, 0], said
+    assert [p.returncode for p in both] == [0, 0], "\n".join(out + err for out, err in said)
     assert said[0][0] == said[1][0]
     assert sum("waiting for" in err for _, err in said) >= 1
     assert sum("building the kernel" in err for _, err in said) == 1, "the second finds what the first has built"

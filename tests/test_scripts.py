@@ -78,24 +78,49 @@ def test_wrong_words_are_refused() -> None:
         assert result.returncode == 2 and "usage" in result.stderr
 
 
-def fake_system(folder: Path, **programs: str) -> dict[str, str]:
-    """A PATH in which some programs are others; an empty text takes one away.
+# What scripts/setup calls and cannot harm the host; all else of a fake PATH is a stand-in.
+HARMLESS = ("sh", "sed", "grep", "cat", "dirname", "env", "printf", "date", "id", "true")
 
-    The real ones are reached through symbolic links, so nothing may ever be written
-    to a name that is a link: that would write over the host's own program.
+
+def fake_system(folder: Path, **programs: str) -> dict[str, str]:
+    """A PATH of stand-ins only; an empty text takes a program away.
+
+    These tests run as root too, so nothing in the folder leads to a file of the host: what is real
+    is reached through a script of one line, never a link (writing to a link writes over the
+    host's own program), and what could change the host fails unless a test says what it does.
     """
     folder.mkdir()
-    others = {name.replace("_", "-"): text for name, text in programs.items()}
-    for name in ("sh", "sed", "grep", "cat", "dirname", "env", "printf", "date", "id", "true", "dpkg-query", "apt-get", "sudo"):
-        real = shutil.which(name)
-        if name not in others and real:
-            (folder / name).symlink_to(real)
-    for name, text in others.items():
+    texts = {name: f'exec {shutil.which(name)} "$@"\n' for name in HARMLESS}
+    texts |= {name: f"echo {name}: not in this test >&2; exit 99\n" for name in ("apt-get", "dpkg-query", "sudo")}
+    texts |= {name.replace("_", "-"): text for name, text in programs.items()}
+    for name, text in texts.items():
         if text:
             with (folder / name).open("x") as f:  # "x" fails where the name exists
+                # Not "env sh": the PATH is this folder, whose sh is such a script itself.
                 f.write("#!/bin/sh\n" + text)
             (folder / name).chmod(0o755)
     return {"PATH": str(folder), "PAGEOUT_YES": "1"}
+
+
+def test_stand_ins_lead_nowhere(tmp_path: Path) -> None:
+    """What a test writes into its PATH must not reach the host's programs."""
+    env = fake_system(tmp_path / "bin", apt_get="exit 7\n", sudo="")
+    for path in (tmp_path / "bin").iterdir():
+        assert not path.is_symlink() and path.stat().st_nlink == 1, path
+        assert path.resolve().is_relative_to(tmp_path.resolve()), path
+    assert not (tmp_path / "bin" / "sudo").exists()
+    for name, status in (("apt-get", 7), ("dpkg-query", 99)):
+        found = shutil.which(name, path=env["PATH"])
+        assert found and command(found, "install").returncode == status
+    assert command(tmp_path / "bin" / "printf", "%s", "a b", env=env).stdout == "a b"
+
+
+def test_no_test_writes_where_a_link_leads() -> None:
+    """Links in fixtures lead to folders of the cache, which are shared on purpose, and to nothing else."""
+    links = {f"{p.relative_to(ROOT)}: {line.strip()}" for p in FILES if p.suffix == ".py" and p.is_relative_to(ROOT / "tests")
+             for line in p.read_text().splitlines() if re.search(r"symlink_to\(|os\.(sym)?link\(|hardlink_to\(", line)
+             and "re.search" not in line and "assert" not in line}
+    assert links == {"tests/conftest.py: (cache / name).symlink_to(real_cache / name)"}, links
 
 
 def run_setup(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:

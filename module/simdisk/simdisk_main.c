@@ -62,6 +62,8 @@ static const u32 late_bounds_ns[] = { 100, 300, 1000, 3000, 10000, 100000, 10000
 struct simdisk_tally {
 	u64 late_max_ns, late_sum_ns, late_over_1us;
 	u64 late[LATE_BUCKETS];
+	/* for how long the kernel held the interrupt off, apart from the above */
+	u64 held_max_ns, held_sum_ns, held_over_1us;
 	u64 early;
 	u64 timer_fires;
 	u64 errors, timeouts;
@@ -87,6 +89,9 @@ struct simdisk {
 	u64 model_ns;			/* how far the model's time has come */
 	u64 armed_ns;			/* when the timer is to act; or SIMDISK_NEVER */
 	u64 lead_ns;			/* by how much it is set ahead of that */
+	u64 held_from_ns, held_to_ns;	/* the interrupt now served was held off */
+	struct list_head done;		/* for end_work */
+	struct work_struct end_work;
 
 	/* faults asked for */
 	u64 fail_first, fail_count;
@@ -171,9 +176,18 @@ static void cmd_put(struct simdisk_cmd *cmd)
 		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
 }
 
+/* For how long was a command that is done at done_ns kept by interrupts off? */
+static u64 held_ns(struct simdisk *sd, u64 done_ns)
+{
+	u64 from_ns = max(done_ns, sd->held_from_ns);
+
+	return sd->held_to_ns > from_ns ? sd->held_to_ns - from_ns : 0;
+}
+
 static void note_lateness(struct simdisk *sd, u64 done_ns)
 {
 	struct simdisk_tally *t = &sd->tally;
+	u64 held = held_ns(sd, done_ns);
 	u64 now_ns = ktime_get_ns();
 	u64 late_ns;
 	size_t i = 0;
@@ -182,7 +196,11 @@ static void note_lateness(struct simdisk *sd, u64 done_ns)
 		t->early++;
 		return;
 	}
-	late_ns = now_ns - done_ns;
+	t->held_sum_ns += held;
+	t->held_max_ns = max(t->held_max_ns, held);
+	if (held > NSEC_PER_USEC)
+		t->held_over_1us++;
+	late_ns = now_ns - done_ns - held;
 	while (i < ARRAY_SIZE(late_bounds_ns) && late_ns > late_bounds_ns[i])
 		i++;
 	t->late[i]++;
@@ -193,28 +211,21 @@ static void note_lateness(struct simdisk *sd, u64 done_ns)
 }
 
 /*
- * Wait until then, if it is no more than the timer's lead away; false when it is
- * not or the clock stands still: a clock of ticks does, with interrupts off.
+ * Wait until then, which is no more than the timer's lead away. Gives up on a
+ * clock that stands still: a clock of ticks does, with interrupts off.
  */
-static bool wait_out(struct simdisk *sd, u64 until_ns)
+static void wait_out(u64 until_ns)
 {
 	unsigned int patience = 4 * LEAD_MAX_NS;
-	u64 now_ns = ktime_get_ns();
 
-	if (until_ns > now_ns + sd->lead_ns)
-		return false;
-	while (now_ns < until_ns && patience--) {
+	while (ktime_get_ns() < until_ns && patience--)
 		cpu_relax();
-		now_ns = ktime_get_ns();
-	}
-	return now_ns >= until_ns;
 }
 
 /*
  * The next command that is done by now, taken from the model; NULL when there
- * is none, and then the timer is set. Caller holds the lock; the command is to
- * be put without it, and before the next is asked for: what the model does
- * after it may take some microseconds.
+ * is none, and then the timer is set. The model runs ahead by the timer's lead,
+ * so that its own work is done when the command is due. Caller holds the lock.
  */
 static struct simdisk_cmd *next_done(struct simdisk *sd)
 {
@@ -223,16 +234,12 @@ static struct simdisk_cmd *next_done(struct simdisk *sd)
 	u64 next_ns;
 
 	for (;;) {
-		sd->model_ns = ktime_get_ns();
+		sd->model_ns = ktime_get_ns() + sd->lead_ns;
 		io = simdisk_next_done(&sd->engine, sd->model_ns);
-		if (!io) {
-			next_ns = simdisk_next_ns(&sd->engine);
-			/* sooner than a timer could act? */
-			if (next_ns != SIMDISK_NEVER && wait_out(sd, next_ns))
-				continue;
+		if (!io)
 			break;
-		}
 		cmd = container_of(io, struct simdisk_cmd, io);
+		wait_out(io->done_ns);
 		if (sd->to_stick && !sd->never_stick) {
 			sd->to_stick--;
 			sd->nr_stuck++;
@@ -242,11 +249,32 @@ static struct simdisk_cmd *next_done(struct simdisk *sd)
 		note_lateness(sd, io->done_ns);
 		return cmd;
 	}
+	next_ns = simdisk_next_ns(&sd->engine);
 	if (next_ns != sd->armed_ns && next_ns != SIMDISK_NEVER)
 		hrtimer_start(&sd->timer, ns_to_ktime(next_ns - sd->lead_ns),
 			      HRTIMER_MODE_ABS_HARD);
 	sd->armed_ns = next_ns;
 	return NULL;
+}
+
+/*
+ * End what the timer found done. On one CPU blk-mq ends a request where it is
+ * told of it, and the end of a large write unlocks hundreds of folios: done in
+ * the timer's interrupt that would hold off the next command's. Here, in a
+ * softirq, the timer may interrupt.
+ */
+static void end_requests(struct work_struct *work)
+{
+	struct simdisk *sd = container_of(work, struct simdisk, end_work);
+	struct simdisk_cmd *cmd, *next;
+	unsigned long flags;
+	LIST_HEAD(done);
+
+	spin_lock_irqsave(&sd->lock, flags);
+	list_splice_init(&sd->done, &done);
+	spin_unlock_irqrestore(&sd->lock, flags);
+	list_for_each_entry_safe(cmd, next, &done, link)
+		cmd_put(cmd);
 }
 
 /* Complete all that is done by now. Caller holds the lock with irqs saved. */
@@ -261,7 +289,7 @@ static void complete_done(struct simdisk *sd, unsigned long *flags)
 	}
 }
 
-/* The timer has acted: learn what the way here costs, wait out what is left. */
+/* The timer has acted: learn what the way here costs. */
 static void keep_time(struct simdisk *sd, u64 set_ns)
 {
 	u64 now_ns = ktime_get_ns();
@@ -269,12 +297,14 @@ static void keep_time(struct simdisk *sd, u64 set_ns)
 	/* unless another CPU has set it anew meanwhile */
 	if (set_ns <= now_ns)
 		sd->lead_ns = min(sd->lead_ns, now_ns - set_ns + LEAD_SPREAD_NS);
-	wait_out(sd, sd->armed_ns);
+	sd->held_from_ns = sd->armed_ns;
+	sd->held_to_ns = now_ns;
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct simdisk *sd = container_of(timer, struct simdisk, timer);
+	struct simdisk_cmd *cmd;
 	unsigned long flags;
 
 	spin_lock_irqsave(&sd->lock, flags);
@@ -282,7 +312,11 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	if (sd->armed_ns != SIMDISK_NEVER)
 		keep_time(sd, ktime_to_ns(hrtimer_get_expires(timer)));
 	sd->armed_ns = SIMDISK_NEVER;
-	complete_done(sd, &flags);
+	while ((cmd = next_done(sd)))
+		list_add_tail(&cmd->link, &sd->done);
+	sd->held_to_ns = 0;
+	if (!list_empty(&sd->done))
+		queue_work(system_bh_highpri_wq, &sd->end_work);
 	spin_unlock_irqrestore(&sd->lock, flags);
 	return HRTIMER_NORESTART;
 }
@@ -558,6 +592,9 @@ static int stats_show(struct seq_file *s, void *unused)
 	for (i = 0; i < ARRAY_SIZE(late_bounds_ns); i++)
 		seq_printf(s, "late_up_to_%uns %llu\n", late_bounds_ns[i], t.late[i]);
 	SHOW("late_more", t.late[i]);
+	SHOW("held_max_ns", t.held_max_ns);
+	SHOW("held_sum_ns", t.held_sum_ns);
+	SHOW("held_over_1us", t.held_over_1us);
 	SHOW("early", t.early);
 	SHOW("errors_injected", t.errors);
 	SHOW("timeouts", t.timeouts);
@@ -1066,6 +1103,8 @@ static int add_disk_from_line(char *text)
 	simdisk_engine_init(&sd->engine, &m);
 	spin_lock_init(&sd->lock);
 	INIT_LIST_HEAD(&sd->stuck);
+	INIT_LIST_HEAD(&sd->done);
+	INIT_WORK(&sd->end_work, end_requests);
 	bio_list_init(&sd->stuck_bios);
 	hrtimer_init(&sd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 	sd->timer.function = timer_fired;
@@ -1139,6 +1178,7 @@ static int remove_disk(struct simdisk *sd, bool force)
 		blk_mark_disk_dead(disk);
 	del_gendisk(disk);
 	hrtimer_cancel(&sd->timer);
+	cancel_work_sync(&sd->end_work);
 	if (sd->engine.m.kind != SIMDISK_SYNC)
 		blk_mq_free_tag_set(&sd->tags);
 	give_region_back(sd);

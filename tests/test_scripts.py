@@ -42,7 +42,7 @@ def test_shell_is_clean() -> None:
 
 
 def test_python_is_clean() -> None:
-    result = command("pyflakes3", *(p for p in FILES if p.suffix == ".py"), ROOT / "scripts/series-check")
+    result = command("pyflakes3", *(p for p in FILES if p.suffix == ".py"), *(ROOT / "scripts" / n for n in ("series-check", "coverage", "oom-sweep", "mutations")))
     assert result.returncode == 0, result.stdout
 
 
@@ -201,6 +201,6 @@ def test_the_readme_s_commands_exist() -> None:
 
 
 def test_scripts_that_a_user_starts_are_executable() -> None:
-    for name in ("bench", "check", "setup", "tools", "series-check", "kernel.py"):
+    for name in ("bench", "check", "setup", "tools", "series-check", "kernel.py", "coverage", "oom-sweep", "mutations"):
         assert os.access(ROOT / "scripts" / name, os.X_OK), name
     assert os.access(ROOT / ".ci/run", os.X_OK)

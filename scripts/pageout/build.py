@@ -34,6 +34,7 @@ class Request:
 
     def __post_init__(self) -> None:
         self.wanted = kconfig.fragments(self.profiles, self.extra)
+        self.make_words = kconfig.make_words(self.profiles)
         self.commit = series.apply(self.base, self.step.patches)
         self.asked = kconfig.effective(self.base, self.commit, self.wanted)
         self.inputs = {
@@ -43,6 +44,8 @@ class Request:
             "compiler": compiler(),
             "build_version": BUILD_VERSION,
         }
+        if self.make_words:
+            self.inputs["make"] = " ".join(self.make_words)
         self.key = digest(json.dumps(self.inputs, sort_keys=True))[:32]
         slot = digest("work", self.base.lineage, *self.profiles)[:20]
         self.work = cache_root() / "work" / slot
@@ -93,7 +96,7 @@ def why_build(req: Request) -> str:
             nearest = (rank, differs, str(other.get("step")))
     if nearest is None:
         return "no kernel is in the cache"
-    words = {"source": "the source (base and patches)", "config": "the configuration asked for",
+    words = {"source": "the source (base and patches)", "config": "the configuration asked for", "make": "what make is told",
              "compiler": "the compiler", "build_version": "the build script"}
     return f"not in the cache; the nearest one (step {nearest[2]}) differs in {', '.join(words[d] for d in nearest[1])}"
 
@@ -180,7 +183,7 @@ class Builder:
 
         with self.log.open("a") as f:
             f.write(f"\n== {what}\n")
-        status = stream(make_argv(*args), on_line, lambda: progress.tick(detail()), cwd=self.tree, env=build_env(),
+        status = stream(make_argv(*self.req.make_words, *args), on_line, lambda: progress.tick(detail()), cwd=self.tree, env=build_env(),
                         log=self.log, keep_fd=self.lock_fd)
         if status:
             self.fail(what, said)
@@ -216,6 +219,10 @@ class Builder:
             (temp / "config").write_text(config)
             for name in ("Module.symvers", "System.map"):
                 shutil.copy(self.tree / name, temp / name)
+            # Where the profile measures coverage: what gcov needs to read the kernel's counts.
+            for path in sorted(self.tree.glob("mm/*.gcno")):
+                (temp / "gcov").mkdir(exist_ok=True)
+                shutil.copy(path, temp / "gcov" / path.name)
             (temp / "modules").mkdir()
             for line in (self.tree / "modules.order").read_text().split():
                 built = self.tree / re.sub(r"\.o$", ".ko", line)

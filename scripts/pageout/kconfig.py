@@ -63,6 +63,11 @@ def profile_fragment(name: str) -> Path:
     return path
 
 
+def make_words(profiles: list[str]) -> list[str]:
+    """What the profiles want set for make, one `# Make: NAME=value` a line."""
+    return [word for name in profiles for word in re.findall(r"^# Make: (\S+=\S*)$", profile_fragment(name).read_text(), re.M)]
+
+
 def fragments(profiles: list[str], extra: list[Path]) -> Fragments:
     """The snippet, then the profiles, then the user's fragments; a later line replaces an earlier one."""
     paths = [ROOT / "Kconfig.snippet", *(profile_fragment(p) for p in profiles), *extra]

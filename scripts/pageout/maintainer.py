@@ -28,7 +28,7 @@ from .common import (ROOT, Failure, Progress, cache_root, clean_env, digest, loc
 from .source import Base, git
 
 # Raise it when results of an older version of this file must not be used.
-CHECK_VERSION = 1
+CHECK_VERSION = 2
 # What CONFIG_PAGEOUT_CLUSTER=n must leave as the step before has it.
 VANILLA = ("mm/vmscan.o", "mm/page_io.o", "mm/swap_state.o", "mm/swap.o", "mm/swapfile.o")
 # Whoever includes a touched header is looked for among these: the files of page-out and what they lean on.
@@ -116,6 +116,9 @@ def context_of_others(here: list[str], there: list[str], new: set[str], touched:
 
 
 class Checker:
+    # Configurations in which the series' options cannot be on.
+    WITHOUT = ("swap-n",)
+
     def __init__(self, base: Base, lock_fd: int) -> None:
         self.base = base
         self.lock_fd = lock_fd
@@ -202,6 +205,10 @@ class Checker:
                 if line not in config and not (line.startswith("# ") and not any(
                         c.startswith(line.split()[1] + "=") for c in config)):
                     raise Failure(f"configuration {variant.name}: {line} was not granted by {variant.make_arch}")
+            # What the series is about must be on, or the check would say nothing of it.
+            for ask in kconfig.effective(self.base, commit, kconfig.Fragments((), kconfig.fragments([], []).optional)):
+                if ask.line() in text.splitlines() and ask.line() not in config and variant.name not in self.WITHOUT:
+                    raise Failure(f"configuration {variant.name}: {ask.line()} was not granted: what does it depend on?")
             status, said = self.make(variant, cc, "prepare")
             if status:
                 raise Failure(f"make prepare for {variant.name} with {cc}:\n" + "\n".join(said[-12:]))

@@ -88,7 +88,8 @@ void add_build(CLI::App& app, std::function<int()>& action)
 struct RunArguments {
 	std::string scenario, steps = "base,full", mem, out;
 	std::string disk, lru, clock;
-	unsigned passes = 0, samples = 0, shift = 0, timeout = 0;
+	unsigned passes = 0, samples = 0, shift = 0, timeout = 0, cpus = 0, seconds = 0;
+	unsigned seed = 0;
 	int page_cluster = 0;
 	BuildOptions build;
 	Overrides overrides;
@@ -108,6 +109,12 @@ int run(RunArguments& a, const CLI::App& command)
 		o.passes = a.passes;
 	if (given("--samples"))
 		o.samples = a.samples;
+	if (given("--cpus"))
+		o.cpus = a.cpus;
+	if (given("--seed"))
+		o.seed = a.seed;
+	if (given("--seconds"))
+		o.seconds = a.seconds;
 	if (given("--shift"))
 		o.icount_shift = a.shift;
 	if (given("--timeout"))
@@ -149,6 +156,9 @@ void add_run(CLI::App& app, std::function<int()>& action)
 	command->add_option("--mem", a->mem, "Memory of the kernel under test")->type_name("SIZE");
 	command->add_option("--passes", a->passes, "Passes of the workload")->check(CLI::Range(1, 1000));
 	command->add_option("--samples", a->samples, "Runs of each step")->check(CLI::Range(1, 1000));
+	command->add_option("--cpus", a->cpus, "Virtual CPUs; in virtual time they take turns")->type_name("N")->check(CLI::Range(1, 8));
+	command->add_option("--seed", a->seed, "Of the workload's choices, where its argv has {seed}")->type_name("N");
+	command->add_option("--seconds", a->seconds, "Of the workload, where its argv has {seconds}")->type_name("S")->check(CLI::Range(1, 1000000));
 	command->add_flag("--vary", a->overrides.vary, "Samples begin at different moments: their spread says how much of a number is chance");
 	command->add_option("--lru", a->lru, "Which LRU")->check(CLI::IsMember({"classic", "mglru"}));
 	command->add_option("--page-cluster", a->page_cluster, "vm.page-cluster")->check(CLI::Range(0, 12));

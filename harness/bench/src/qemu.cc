@@ -54,6 +54,7 @@ std::vector<std::string> kernel_cmdline(const Scenario& s, const Layout& layout,
 		"nokaslr",
 		"panic=-1",      // a panic ends the emulator (-no-reboot) instead of waiting for the time-out
 		"loglevel=6",
+		"oops=panic",
 		"mitigations=off",
 	};
 	if (accel == "tcg") {
@@ -72,13 +73,19 @@ std::vector<std::string> kernel_cmdline(const Scenario& s, const Layout& layout,
 	return words;
 }
 
+/// A kernel without ACPI learns of its CPUs from the firmware's older table, which has one CPU for each socket.
+static std::string smp(unsigned cpus)
+{
+	return cpus == 1 ? "1" : fmt::format("{0},sockets={0},cores=1,threads=1", cpus);
+}
+
 std::vector<std::string> qemu_argv(const Scenario& s, const Layout& layout, const std::string& accel, const GuestCommand& names)
 {
 	std::vector<std::string> argv;
 	if (s.clock == "virtual")
 		argv = {"env", "LD_PRELOAD=" + names.turns};
 	argv.insert(argv.end(), {names.qemu, "-M", "pc,memory-backend=memory", "-nodefaults", "-no-user-config", "-display", "none",
-					 "-no-reboot", "-smp", std::to_string(s.cpus), "-m", fmt::format("{}M", layout.total_bytes >> 20),
+					 "-no-reboot", "-smp", smp(s.cpus), "-m", fmt::format("{}M", layout.total_bytes >> 20),
 					 "-object", fmt::format("memory-backend-file,id=memory,size={},mem-path={},share=on", layout.total_bytes, names.memory),
 					 "-chardev", fmt::format("file,id=console,path={}", names.console), "-serial", "chardev:console"});
 	const auto add = [&](std::initializer_list<std::string> words) { argv.insert(argv.end(), words); };

@@ -438,6 +438,7 @@ Outcome evaluate(const RunIdentity& id, const RunOutput& output)
 	evidence.clocksource = text_of(clock, "clocksource");
 	evidence.clock_resolution_ns = integer(clock, "resolution_ns").value_or(0);
 	evidence.oom_kills = integer(vmstat, "oom_kill");
+	evidence.group_kills = s.group_kills;
 	evidence.trace_damage = outcome.trace.damage.empty() ? first_damage(summary) : outcome.trace.damage;
 	if (result.is_object())
 		evidence.result = GuestResult{text_of(result, "status"), text_of(result, "reason"),

@@ -297,6 +297,9 @@ Scenario parse_scenario(const std::string& text, const fs::path& file)
 	top.read("cpus", s.cpus);
 	top.read("passes", s.passes);
 	top.read("samples", s.samples);
+	top.read("seed", s.seed);
+	top.read("seconds", s.seconds);
+	top.read("group_kills", s.group_kills);
 	top.read("vary", s.vary);
 	top.one_of("lru", s.lru, {"classic", "mglru"});
 	top.read("page_cluster", s.page_cluster);
@@ -426,6 +429,17 @@ Scenario apply(Scenario s, const Overrides& o)
 	}
 	if (o.samples)
 		s.samples = *o.samples;
+	if (o.cpus)
+		s.cpus = *o.cpus;
+	const auto fills = [&](std::string_view mark) {
+		return std::any_of(s.argv.begin(), s.argv.end(), [&](const std::string& word) { return word.find(mark) != std::string::npos; });
+	};
+	if (o.seed && !fills("{seed}"))
+		throw Error(fmt::format("--seed: {}'s workload has no {{seed}} in its argv", s.name), 2);
+	if (o.seconds && !fills("{seconds}"))
+		throw Error(fmt::format("--seconds: {}'s workload has no {{seconds}} in its argv", s.name), 2);
+	s.seed = o.seed.value_or(s.seed);
+	s.seconds = o.seconds.value_or(s.seconds);
 	s.vary |= o.vary;
 	if (s.vary && (s.argv.empty() || s.argv.front() != "pageout-load"))
 		throw Error(fmt::format("--vary: {}'s workload is not pageout-load, which alone can begin later", s.name), 2);
@@ -469,6 +483,8 @@ std::vector<std::string> workload_argv(const Scenario& scenario, unsigned sample
 		};
 		fill("{passes}", std::to_string(scenario.passes));
 		fill("{mem}", std::to_string(scenario.mem_bytes));
+		fill("{seed}", std::to_string(scenario.seed));
+		fill("{seconds}", std::to_string(scenario.seconds));
 		argv.push_back(std::move(word));
 	}
 	if (scenario.vary)

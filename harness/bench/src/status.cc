@@ -85,8 +85,8 @@ Verdict decide_without_result(const Evidence& e)
 			why += "; the console is empty";
 		return {Status::no_boot, why};
 	}
-	if (!e.console.oom.empty())
-		return {Status::oom, e.console.oom};
+	if (!e.console.oom.empty() || (!e.console.group_oom.empty() && !e.group_kills))
+		return {Status::oom, e.console.oom.empty() ? e.console.group_oom : e.console.oom};
 	if (!e.console.panic.empty()) {
 		const bool hung = contains_any(e.console.panic, {"hung_task", "softlockup", "hard LOCKUP", "RCU Stall"});
 		return {hung ? Status::hang : Status::panic, e.console.panic};
@@ -103,14 +103,20 @@ Verdict decide_without_result(const Evidence& e)
 Verdict decide_with_result(const Evidence& e)
 {
 	const auto said = status_from(e.result->status);
+	const auto& oom = e.console.oom.empty() && !e.group_kills ? e.console.group_oom : e.console.oom;
 
 	// An OOM kill explains whatever else went wrong, and spoils whatever went right.
-	if (e.oom_kills.value_or(0) > 0)
-		return {Status::oom, e.console.oom.empty() ? fmt::format("{} OOM kills", *e.oom_kills) : e.console.oom};
+	if (!oom.empty() || (e.oom_kills.value_or(0) > 0 && !e.group_kills))
+		return {Status::oom, oom.empty() ? fmt::format("{} OOM kills", *e.oom_kills) : oom};
 	if (!said || *said == Status::skipped || *said == Status::no_result)
 		return {Status::no_result, fmt::format("the guest gave \"{}\", which is no status it can know", e.result->status)};
-	if (*said != Status::pass)
-		return {*said, e.result->reason};
+	if (*said != Status::pass) {
+		std::string reason = e.result->reason;
+		for (const auto* splat : {&e.console.panic, &e.console.splat, &e.console.hung})
+			if (!splat->empty() && reason.find(*splat) == std::string::npos)
+				reason += fmt::format("; the kernel said: {}", *splat);
+		return {*said, reason};
+	}
 
 	// From here on the guest says PASS: everything that a PASS stands for has to be there.
 	for (const auto* splat : {&e.console.panic, &e.console.splat, &e.log_splat})
@@ -176,14 +182,17 @@ ConsoleFindings scan_console(std::string_view text)
 		if (contains_any(line, {"Kernel panic - not syncing"}))
 			note(found.panic, line);
 		if (contains_any(line, {"Out of memory: Killed process", "not syncing: Out of memory", "Out of memory: OOM victim", "Out of memory and no killable processes",
-					"System is deadlocked on memory", "Memory cgroup out of memory: Killed process"}))
+					"System is deadlocked on memory"}))
 			note(found.oom, line);
+		if (contains_any(line, {"Memory cgroup out of memory: Killed process"}))
+			note(found.group_oom, line);
 		if (contains_any(line, {"blocked for more than", "soft lockup - CPU", "watchdog: BUG: soft lockup", "Watchdog detected hard LOCKUP",
 					"self-detected stall on CPU", "detected stalls on CPUs"}))
 			note(found.hung, line);
-		else if (starts_with(line, "BUG: ") || starts_with(line, "WARNING: ") || starts_with(line, "Oops: ") || starts_with(line, "kernel BUG at") ||
+		else if (starts_with(line, "BUG: ") || starts_with(line, "BUG ") || starts_with(line, "WARNING: ") || starts_with(line, "Oops: ") || starts_with(line, "kernel BUG at") ||
 			 starts_with(line, "UBSAN: ") || starts_with(line, "general protection fault") ||
-			 starts_with(line, "INFO: possible ") || starts_with(line, "page_table_check") ||
+			 starts_with(line, "INFO: possible ") || starts_with(line, "INFO: trying to register non-static key") ||
+			 starts_with(line, "swap_info_get: ") || starts_with(line, "get_swap_device: ") || starts_with(line, "swap_free: ") || starts_with(line, "page_table_check") ||
 			 contains_any(line, {"possible recursive locking detected", "possible circular locking dependency detected",
 					     "inconsistent lock state", "suspicious RCU usage", "list_add corruption", "list_del corruption"}))
 			note(found.splat, line);

@@ -84,6 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
 		Case{"coarse_is_fine_on_the_hosts_clock", but([](Evidence& e) { e.clocksource = "hpet"; e.virtual_clock = false; }), Status::pass, ""},
 		Case{"oom_though_pass", but([](Evidence& e) { e.oom_kills = 1; }), Status::oom, "1 OOM kill"},
 		Case{"oom_explains_a_failure", but([](Evidence& e) { e.oom_kills = 1; e.result = GuestResult{"WORKLOAD-FAILED", "signal 9", 0, 9}; }), Status::oom, ""},
+		Case{"kill_in_a_group", but([](Evidence& e) { e.oom_kills = 1; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\n"); }), Status::oom, "process 7"},
+		Case{"kill_in_a_group_that_is_there_for_it", but([](Evidence& e) { e.oom_kills = 1; e.group_kills = true; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\n"); }), Status::pass, ""},
+		Case{"kill_beside_those_of_groups", but([](Evidence& e) { e.oom_kills = 2; e.group_kills = true; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\nOut of memory: Killed process 8 (y)\n"); }), Status::oom, "process 8"},
+		Case{"splat_beside_a_failure", but([](Evidence& e) { e.result = GuestResult{"WORKLOAD-FAILED", "signal 11", 0, 11}; e.console = scan_console("BUG: KASAN: x\n"); }), Status::workload_failed, "KASAN"},
 		Case{"dropped", but([](Evidence& e) { e.trace_dropped = 7; }), Status::trace_dropped, "7"},
 		Case{"damaged_trace", but([](Evidence& e) { e.trace_damage = "cut at byte 5"; }), Status::trace_dropped, "byte 5"},
 		Case{"missing_frames", but([](Evidence& e) { e.missing = {"vmstat.after"}; }), Status::no_result, "vmstat.after"},
@@ -140,7 +144,9 @@ TEST(Consoles, SplatsAreFound)
 {
 	for (const char* line : {"[   12.0] BUG: KASAN: slab-use-after-free in shrink_folio_list+0x1/0x2", "[  9.9][   T12] WARNING: CPU: 0 PID: 30 at mm/vmscan.c:1 f+0x1/0x2",
 				 "BUG: sleeping function called from invalid context at x.c:1", "[ 1.0] WARNING: possible circular locking dependency detected",
-				 "[ 1.0] Oops: Oops: 0000 [#1] SMP", "[ 1.0] BUG: unable to handle page fault for address: 00", "[ 2.0] UBSAN: shift-out-of-bounds in x.c:1"})
+				 "[ 1.0] Oops: Oops: 0000 [#1] SMP", "[ 1.0] BUG: unable to handle page fault for address: 00", "[ 2.0] UBSAN: shift-out-of-bounds in x.c:1",
+				 "[ 2.0] BUG kmalloc-64 (Tainted: G    B  ): Right Redzone overwritten", "[ 3.0] BUG: Bad page state in process x  pfn:1",
+				 "[ 3.0] swap_free: Unused swap offset entry 000001", "[ 3.0] INFO: trying to register non-static key."})
 		EXPECT_NE(scan_console(line).splat, "") << line;
 	EXPECT_NE(scan_console("[ 2.0] watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [a:1]").hung, "");
 	EXPECT_NE(scan_console("[ 2.0] INFO: task dd:12 blocked for more than 120 seconds.").hung, "");

@@ -405,6 +405,9 @@ Result Agent::run_workload()
 	} else if (is_load && result.exit_code == 3) {
 		result.status = "CORRUPTION";
 		result.reason = "a page does not hold what was written there; workload.out says which";
+	} else if (is_load && result.exit_code == 4) {
+		result.status = "HANG";
+		result.reason = "a process of the workload went on no more; workload.out and dmesg say where it is";
 	} else if (result.exit_code != 0) {
 		result.status = "WORKLOAD-FAILED";
 		result.reason = how.argv[0] + " exited with status " + std::to_string(result.exit_code);

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "fire.h"
 #include "pageout/size.h"
 #include "report.h"
 #include "workloads.h"
@@ -18,7 +19,7 @@ constexpr const char *footer =
 	"Prints JSON lines: start, phase, unit, pass, stalls, end; times are nanoseconds of CLOCK_MONOTONIC. Every page's\n"
 	"content is a function of its number and the pass that wrote it, and is verified when it is read back and before\n"
 	"it is dirtied again; a wrong byte prints a corruption event.\n"
-	"Exit status: 0 done, 1 failed, 2 usage, 3 corruption.\n\n"
+	"Exit status: 0 done, 1 failed, 2 usage, 3 corruption, 4 a worker hangs.\n\n"
 	"Example: two passes over 96 MiB, dirtied in a random order and read in address order:\n"
 	"    pageout-load random-dirty --bytes 96M --passes 2\n"
 	"Example: eight processes of 20 MiB that dirty 8 pages each by turns:\n"
@@ -187,6 +188,27 @@ int main(int argc, char **argv)
 		});
 	}
 
+	FireOptions fire;
+	bool burns = false;
+	{
+		auto *command = app.add_subcommand("fire", "use memory in every way while the machine is turned over, and verify every byte");
+		command->add_option("--seed", fire.seed, "of all choices: the same seed makes the same ones")->capture_default_str();
+		command->add_option("--seconds", fire.seconds, "of work, before everything is verified once more")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+		commands.size(command, "--bytes", fire.bytes, "64M", "of all workers' memory");
+		command->add_option("--stall-s", fire.stall_seconds, "seconds without a step after which a worker hangs")->check(CLI::Range(1, 100'000))->capture_default_str();
+		command->add_flag("--machine", fire.machine,
+				  "change the machine as well: swap areas, CPUs, switches of the kernel, memory cgroups, failing disks and\n"
+				  "allocations. In a guest only; without it the workers touch their own memory alone");
+		command->add_option("--roles", fire.roles, "only these")->delimiter(',');
+		command->add_option("--without", fire.without, "but not these")->delimiter(',');
+		command->add_option("--swap", fire.swaps, "a device to switch on and off as swap; its contents are lost; may be repeated")->allow_extra_args(false);
+		command->add_option("--dir", fire.directories, "a folder for files and swap files; may be repeated")->allow_extra_args(false);
+		command->add_option("--lossy", fire.lossy, "a modelled disk (its name) whose writes may fail: of swap only; may be repeated")->allow_extra_args(false);
+		command->add_option("--corrupt-after", fire.corrupt_after, "a wrong byte on purpose, after N rounds")->group("");
+		command->add_option("--hang-after", fire.hang_after, "a hanging worker on purpose, after N rounds")->group("");
+		command->callback([&] { burns = true; });
+	}
+
 	try {
 		app.parse(argc, argv);
 		commands.apply();
@@ -200,6 +222,11 @@ int main(int argc, char **argv)
 			while (nanosleep(&left, &left) != 0)
 				;
 		}
+		if (burns) {
+			fire.bytes = fire.bytes ? fire.bytes : 64 << 20;
+			report_end(run_fire(fire));
+			return 0;
+		}
 		run(options);
 		report_end(verified_pages());
 		return 0;
@@ -208,6 +235,8 @@ int main(int argc, char **argv)
 		return 3;
 	} catch (const ReportedCorruption &) {
 		return 3;
+	} catch (const WorkerHung &) {
+		return 4;
 	} catch (const std::exception &error) {
 		std::fprintf(stderr, "pageout-load: %s\n", error.what());
 		return 1;

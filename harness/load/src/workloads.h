@@ -20,6 +20,12 @@ public:
 	const char *what() const noexcept override { return "a page holds a wrong byte"; }
 };
 
+// One of the workload's processes goes on no more; what is known of it is printed.
+class WorkerHung : public std::exception {
+public:
+	const char *what() const noexcept override { return "a worker hangs"; }
+};
+
 // Faults made on purpose, for those who test what watches a workload.
 enum class Provoke { nothing, corrupt_page, fail, hang, panic, oom };
 

@@ -52,6 +52,8 @@ struct Scenario {
 	unsigned cpus = 1;
 	unsigned passes = 1;
 	unsigned samples = 1;
+	unsigned seed = 1;                 ///< fills "{seed}" in argv
+	unsigned seconds = 60;             ///< fills "{seconds}" in argv
 	std::string lru = "classic";       ///< "classic" or "mglru"
 	int page_cluster = 3;
 	std::string clock = "virtual";     ///< "virtual" or "host"
@@ -61,7 +63,7 @@ struct Scenario {
 	/// Samples begin at different moments (jitter_us) instead of being the same run again: their spread says how much of a
 	/// number is chance.
 	bool vary = false;
-	std::vector<std::string> argv;     ///< of the workload; "{passes}" and "{mem}" are filled in
+	std::vector<std::string> argv;     ///< of the workload; "{passes}", "{mem}", "{seed}" and "{seconds}" are filled in
 	std::map<std::string, std::string> env;
 	std::string fio_job;               ///< a file of fio-jobs/, instead of argv
 	std::vector<Disk> disks;
@@ -82,6 +84,8 @@ struct Scenario {
 	unsigned steady_first_pass = 0;
 	std::vector<std::string> steady_phases;
 
+	bool group_kills = false;          ///< OOM kills in memory cgroups are part of the workload
+
 	unsigned needs_step = 0;           ///< base and earlier steps are SKIPPED: they lack what the scenario sets
 	std::string needs_accel;           ///< "kvm": SKIPPED where it does not run
 
@@ -97,7 +101,8 @@ struct Scenario {
 struct Overrides {
 	std::optional<std::string> disk_model;
 	std::optional<std::uint64_t> mem_bytes;
-	std::optional<unsigned> passes, samples, icount_shift, host_timeout_s;
+	std::optional<unsigned> passes, samples, icount_shift, host_timeout_s, cpus, seconds;
+	std::optional<unsigned> seed;
 	std::optional<std::string> lru, clock;
 	std::vector<std::string> profiles; ///< instead of the scenario's, when not empty
 	std::optional<int> page_cluster;
@@ -119,7 +124,7 @@ Scenario apply(Scenario scenario, const Overrides& overrides);
 /// disk's revolution or of each other's.
 unsigned jitter_us(const Scenario& scenario, unsigned sample);
 
-/// The workload's arguments with "{passes}" and "{mem}" filled in, and with the sample's jitter.
+/// The workload's arguments with "{passes}" and the like filled in, and with the sample's jitter.
 std::vector<std::string> workload_argv(const Scenario& scenario, unsigned sample = 1);
 
 } // namespace pageout::bench

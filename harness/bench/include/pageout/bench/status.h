@@ -35,6 +35,7 @@ std::vector<std::string> status_names();
 struct ConsoleFindings {
 	std::string panic;        ///< "Kernel panic - not syncing: …"
 	std::string oom;          ///< "Out of memory: Killed process …", or the panic of a deadlock on memory
+	std::string group_oom;    ///< a kill in a memory cgroup that is at its limit, which says nothing about the machine
 	std::string hung;         ///< hung tasks, soft lockups, RCU stalls
 	std::string splat;        ///< BUG, WARNING, KASAN, lockdep, …: a kernel that does this measures nothing
 	bool booted = false;      ///< "Linux version" was printed
@@ -71,6 +72,7 @@ struct Evidence {
 	std::string mailbox_damage;           ///< why the mailbox could not be read, "" when it could
 	std::string log_splat;                ///< a splat in the guest's dmesg
 	std::optional<std::int64_t> oom_kills; ///< vmstat's oom_kill over the run
+	bool group_kills = false;              ///< those in memory cgroups, which it counts too, are part of the workload
 	std::int64_t trace_dropped = 0;
 	std::string trace_damage;             ///< the trace reader's complaint
 	bool virtual_clock = true;

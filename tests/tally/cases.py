@@ -400,6 +400,46 @@ def intervals() -> Trace:
     return t
 
 
+@case("packet commands and an interval in which only they happen", runs=[["--format", "csv", "--interval", "0.0001"]])
+def packet_intervals() -> Trace:
+    t = started()
+    t.whole(1_000_001_000, 8, 4 * KIB, flags=READ)
+    t.event(1_000_201_000, ISSUE, nbytes=36, flags=READ | PC)
+    t.event(1_000_202_000, COMPLETE, nbytes=36, flags=READ | PC, pid=0)
+    return t
+
+
+@case("zone appends: dispatched to where their zone begins, completed where they came to stand. The format does not mark them")
+def zone_appends() -> Trace:
+    t = started()
+    zone = 1 << 19
+    for n in range(3):
+        at = 1_000_001_000 + n * 10_000
+        one = dict(nbytes=4 * KIB, flags=WRITE)
+        rq = dict(one, flags=WRITE | FS)
+        t.event(at, QUEUE, sector=zone, **one)
+        t.event(at + 100, GETRQ, sector=zone, **one)
+        t.event(at + 200, ISSUE, sector=zone, **rq)
+        t.event(at + 5200, COMPLETE, sector=zone + 800 + n * 8, **dict(rq, pid=0))
+    t.whole(1_000_101_000, 8, 4 * KIB, flags=WRITE)
+    return t
+
+
+@case("secure erase, which is marked as a discard, and write zeroes, which is marked as a write")
+def erase_and_zeroes() -> Trace:
+    t = started()
+    t.whole(1_000_001_000, 2048, 1 << 20, flags=WRITE | DISCARD)
+    t.whole(1_000_101_000, 8192, 16 << 20, flags=WRITE)
+    return t
+
+
+@case("a time so far in the future that with the time of day added it needs 64 bits and no sign", runs=[["--check"], ["--format", "blkparse"]])
+def wild_time() -> Trace:
+    t = started()
+    t.whole(8_678_302_341_524_360_178, 8, 4 * KIB, flags=READ)
+    return t
+
+
 for _seed, _cpus in ((1, 1), (2, 2), (3, 5)):
     _made = Machine(_seed, cpus=_cpus, events=600, plain=True).run()
     CASES[f"model-{_seed}"] = Case(f"model-{_seed}", f"600 events of a modelled block layer on {_cpus} CPUs",

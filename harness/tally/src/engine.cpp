@@ -329,7 +329,7 @@ void Engine::close_intervals(std::uint64_t time)
         interval_index_ = wanted;
         for (const auto& d : devices_)
             for (Depth& depth : d->depth) {
-                depth.since = origin_ + wanted * options_.interval_ns;
+                depth.advance(origin_ + wanted * options_.interval_ns);
                 depth.interval_area = 0;
             }
     }
@@ -501,8 +501,14 @@ void Engine::total_latencies(Summary& s, const std::vector<std::size_t>& counted
 Summary Engine::finish()
 {
     Summary s;
-    if (options_.interval_ns && interval_started_)
-        emit_interval(interval_end_);
+    if (options_.interval_ns && interval_started_) {
+        // Depths are known up to the last event only.
+        std::uint64_t last = origin_;
+        for (const auto& d : devices_)
+            last = std::max(last, d->last);
+        emit_interval(std::min(interval_end_, last - origin_));
+    }
+    std::stable_sort(devices_.begin(), devices_.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
     s.devices.resize(devices_.size());
     for (std::size_t i = 0; i < devices_.size(); ++i)
         finish_device(i, s.devices[i]);
@@ -583,10 +589,6 @@ Summary Engine::finish()
         out.skipped_events = b->skipped;
         s.blkparse.push_back(std::move(out));
     }
-
-    const auto by_number = [](const tally::Device& a, const tally::Device& b) { return a.id < b.id; };
-    if (!std::is_sorted(s.devices.begin(), s.devices.end(), by_number))
-        std::stable_sort(s.devices.begin(), s.devices.end(), by_number);
     // Tracing starts with that note. Events before it have times of another kind.
     if (wall_offset_ && any_event && s.first_ns < wall_time_) {
         wall_offset_.reset();

@@ -180,51 +180,61 @@ void Lives::getrq(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uin
     q.first = q.last = b;
 }
 
-void Lives::back_merge(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uint64_t time)
+// A bio that is merged; none when it was queued before the capture.
+std::uint32_t Lives::merged_bio(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uint64_t time)
 {
     const std::uint32_t b = take_bio(kind, sector, n);
     if (b != none)
         sample(kind, q2m, bios_[b].queued, time);
     else
         ++started_before_[kind];
-    const std::size_t at = find_by_end(kind, sector);
-    if (b == none || at == PlaceTable::missing)
+    return b;
+}
+
+// Is the request that a bio is merged into known? Without it, the bio's life cannot be followed.
+bool Lives::joins(LifeKind kind, std::uint32_t bio, std::size_t request_at)
+{
+    const bool known = request_at != PlaceTable::missing;
+    if (bio == none || !known)
         ++orphans_[kind];
-    if (at == PlaceTable::missing) {
-        if (b != none)
-            drop_bio(b);
+    if (bio != none && !known)
+        drop_bio(bio);
+    return known;
+}
+
+// The bios first to last, which are linked, go after those of the request.
+void Lives::append(Request& to, std::uint32_t first, std::uint32_t last)
+{
+    if (first == none)
         return;
-    }
+    if (to.last == none)
+        to.first = first;
+    else
+        bios_[to.last].next = first;
+    to.last = last;
+}
+
+void Lives::back_merge(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uint64_t time)
+{
+    const std::uint32_t b = merged_bio(kind, sector, n, time);
+    const std::size_t at = find_by_end(kind, sector);
+    if (!joins(kind, b, at))
+        return;
     const std::uint32_t r = ends_.value(at);
     ends_.erase(at);
     Request& q = requests_[r];
     q.sectors += n;
     ends_.insert(q.start + q.sectors, r);
-    if (b == none)
-        return;
-    if (q.last == none)
-        q.first = b;
-    else
-        bios_[q.last].next = b;
-    q.last = b;
+    append(q, b, b);
 }
 
 void Lives::front_merge(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uint64_t time)
 {
-    const std::uint32_t b = take_bio(kind, sector, n);
-    if (b != none)
-        sample(kind, q2m, bios_[b].queued, time);
-    else
-        ++started_before_[kind];
+    const std::uint32_t b = merged_bio(kind, sector, n, time);
     const std::size_t at = starts_.find(
         sector + n, [&](std::uint32_t r) { return requests_[r].kind == kind && !requests_[r].at_driver; });
-    if (b == none || at == PlaceTable::missing)
-        ++orphans_[kind];
-    if (at == PlaceTable::missing) {
-        if (b != none)
-            drop_bio(b);
+    if (!joins(kind, b, at))
         return;
-    }
     const std::uint32_t r = starts_.value(at);
     starts_.erase(at);
     Request& q = requests_[r];
@@ -265,13 +275,7 @@ void Lives::request_merge(LifeKind kind, std::uint64_t sector, std::uint32_t n)
     Request& q = requests_[before];
     q.sectors += n;
     ends_.insert(q.start + q.sectors, before);
-    if (first == none)
-        return;
-    if (q.last == none)
-        q.first = first;
-    else
-        bios_[q.last].next = first;
-    q.last = last;
+    append(q, first, last);
 }
 
 void Lives::insert(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::uint64_t time)

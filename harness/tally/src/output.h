@@ -20,8 +20,8 @@ inline std::uint64_t highest_in_bucket(std::size_t i)
 
 std::string_view verdict_name(Verdict v);
 std::string_view severity_name(Severity s);
-// "2026-01-31 12:00:00.123456789 UTC" from nanoseconds since 1970.
-std::string wall_time(std::int64_t ns);
+// When the first event was, as "2026-01-31 12:00:00.123456789 UTC"; there must be a wall_offset_ns.
+std::string wall_start(const Summary& s);
 
 }  // namespace pageout::tally
 

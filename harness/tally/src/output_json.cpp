@@ -96,29 +96,25 @@ void put_rest(Json& j, const C& c)
     j["identity_residue"] = {{"read", c.read.identity_residue()}, {"write", c.write.identity_residue()}};
 }
 
-Json counts_json(const FlowCounts& c)
+template <class C>
+Json kinds_json(const C& c, auto&& one)
 {
     Json j;
-    j["read"] = flow_json(c.read);
-    j["write"] = flow_json(c.write);
-    j["flush"] = flow_json(c.flush);
-    j["discard"] = flow_json(c.discard);
-    j["packet_read"] = flow_json(c.packet_read);
-    j["packet_write"] = flow_json(c.packet_write);
+    j["read"] = one(c.read);
+    j["write"] = one(c.write);
+    j["flush"] = one(c.flush);
+    j["discard"] = one(c.discard);
+    j["packet_read"] = one(c.packet_read);
+    j["packet_write"] = one(c.packet_write);
     put_rest(j, c);
     return j;
 }
 
+Json counts_json(const FlowCounts& c) { return kinds_json(c, flow_json); }
+
 Json counts_json(const Counts& c)
 {
-    Json j;
-    j["read"] = direction_json(c.read);
-    j["write"] = direction_json(c.write);
-    j["flush"] = direction_json(c.flush);
-    j["discard"] = direction_json(c.discard);
-    j["packet_read"] = direction_json(c.packet_read);
-    j["packet_write"] = direction_json(c.packet_write);
-    put_rest(j, c);
+    Json j = kinds_json(c, direction_json);
     j["identity"] = {{"read", identity_json(c.read)}, {"write", identity_json(c.write)}};
     j["unplug_depth_histogram"] = histogram_json(c.unplug_depth);
     return j;
@@ -154,8 +150,7 @@ std::string to_json(const Summary& s)
     j["last_ns"] = s.last_ns;
     j["duration_ns"] = s.last_ns - s.first_ns;
     j["wall_offset_ns"] = or_null(s.wall_offset_ns);
-    j["wall_start"] = s.wall_offset_ns && s.total.events
-                          ? Json(wall_time(static_cast<std::int64_t>(s.first_ns) + *s.wall_offset_ns)) : Json(nullptr);
+    j["wall_start"] = s.wall_offset_ns && s.total.events ? Json(wall_start(s)) : Json(nullptr);
     j["total"] = counts_json(s.total);
     Json devices = Json::array();
     for (const Device& d : s.devices) {

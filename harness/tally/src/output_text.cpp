@@ -29,14 +29,12 @@ std::string_view severity_name(Severity s)
     return "refused";
 }
 
-std::string wall_time(std::int64_t ns)
+std::string wall_start(const Summary& s)
 {
-    std::time_t seconds = ns / 1000000000;
-    std::int64_t rest = ns % 1000000000;
-    if (rest < 0) {
-        rest += 1000000000;
-        --seconds;
-    }
+    // A damaged time may be any number: the sum needs more bits than either part.
+    const __int128 ns = static_cast<__int128>(s.first_ns) + *s.wall_offset_ns;
+    const auto rest = static_cast<std::int64_t>((ns % 1000000000 + 1000000000) % 1000000000);
+    const auto seconds = static_cast<std::time_t>((ns - rest) / 1000000000);
     std::tm tm{};
     if (!::gmtime_r(&seconds, &tm))
         return "out of range";
@@ -309,7 +307,7 @@ std::string span_line(const Summary& s)
 {
     std::string out = fmt::format("{} events over {}", commas(s.total.events), time_text(static_cast<double>(s.last_ns - s.first_ns)));
     if (s.wall_offset_ns && s.total.events)
-        out += fmt::format(" from {}", wall_time(static_cast<std::int64_t>(s.first_ns) + *s.wall_offset_ns));
+        out += fmt::format(" from {}", wall_start(s));
     if (s.byte_swapped)
         out += ", of the other byte order";
     out += s.dropped ? fmt::format(", {} dropped by the kernel", commas(*s.dropped)) : "";
@@ -383,7 +381,7 @@ constexpr CsvColumn csv_columns[] = {
 std::string csv_header()
 {
     std::string out = "start_s,end_s,device,input";
-    for (const char* direction : {"read", "write", "discard", "flush"})
+    for (const char* direction : {"read", "write", "discard", "flush", "packet_read", "packet_write"})
         for (const CsvColumn& c : csv_columns)
             out += fmt::format(",{0}_{1},{0}_{1}_bytes", direction, c.name);
     return out + ",read_depth_mean,read_depth_max,write_depth_mean,write_depth_max,plugs,unplugs,timer_unplugs,events\n";
@@ -400,7 +398,8 @@ std::string csv_row(const Interval& i, std::uint64_t interval_ns)
         input = quoted + "\"";
     }
     std::string out = fmt::format("{},{},{}:{},{}", seconds(i.start_ns), seconds(i.start_ns + interval_ns), i.device.major, i.device.minor, input);
-    for (const Flow* f : {&i.counts.read, &i.counts.write, &i.counts.discard, &i.counts.flush})
+    const FlowCounts& n = i.counts;
+    for (const Flow* f : {&n.read, &n.write, &n.discard, &n.flush, &n.packet_read, &n.packet_write})
         for (const CsvColumn& c : csv_columns)
             out += fmt::format(",{},{}", (f->*c.value).count, (f->*c.value).bytes);
     return out + fmt::format(",{:.6f},{},{:.6f},{},{},{},{},{}\n", i.read_depth_mean, i.read_depth_max, i.write_depth_mean, i.write_depth_max,

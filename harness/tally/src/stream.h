@@ -41,7 +41,7 @@ public:
 
     static constexpr std::size_t least_buffer = 96 * 1024;  // a record of the largest payload, and the next record's magic
     // Read that much at once, so that what all streams have read and not yet looked at fits the second-level cache.
-    static constexpr std::size_t read_bytes = 32 * 1024;
+    static constexpr std::size_t read_bytes = 16 * 1024;
 
 private:
     std::size_t available() const { return end_ - pos_; }
@@ -94,6 +94,7 @@ public:
 
 private:
     static constexpr std::size_t block_events = 32;
+    static constexpr std::uint32_t blkparse_batch = 512;
     static constexpr std::uint32_t none = UINT32_MAX;
     struct Block {
         std::array<Event, block_events> event;
@@ -106,11 +107,14 @@ private:
     struct Head {
         std::uint64_t time;
         std::uint32_t device, sequence, arrival, slot;
-        // As blkparse sorts: what is the same in all of that comes in the opposite order of its arrival.
+        // As blkparse has it, which reads and sorts 512 events at once: of the same time those of an earlier batch come first, and what
+        // is the same in everything comes in the opposite order of its arrival.
         bool after(const Head& o) const
         {
             if (time != o.time)
                 return time > o.time;
+            if (arrival / blkparse_batch != o.arrival / blkparse_batch)
+                return static_cast<std::int32_t>(arrival - o.arrival) > 0;
             if (device != o.device)
                 return device > o.device;
             if (sequence != o.sequence)

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <random>
 
 #include <zlib.h>
@@ -215,6 +217,34 @@ TEST(Bytes, Partitions)
     EXPECT_EQ(p[0].counts.read.queued.count, 2u);
     EXPECT_EQ(p[1].counts.read.completed.count, 2u);
     EXPECT_FALSE(s.devices[0].above_another);
+}
+
+// The example of the public header, to the letter.
+TEST(Files, ExampleOfTheHeader)
+{
+    const Capture t = varied();
+    const std::string base = testing::TempDir() + "example-of-the-header";
+    std::ofstream(base + ".blktrace.0", std::ios::binary).write(reinterpret_cast<const char*>(t.bytes.data()),
+                                                                static_cast<std::streamsize>(t.bytes.size()));
+    const auto summary = pageout::tally::tally({base});
+    std::remove((base + ".blktrace.0").c_str());
+    EXPECT_EQ(summary.verdict, Verdict::ok);
+    EXPECT_EQ(summary.total.read.dispatched, (Count{1, 8192}));
+}
+
+// What is under way while nothing happens counts in the mean depth, also where empty intervals are left out.
+TEST(Bytes, DepthOverALongGap)
+{
+    Capture t;
+    t.event(0, Capture::d | cat_read, 0, 8);
+    t.event(1000000000, Capture::c | cat_read, 0, 8);
+    Options o;
+    o.interval_ns = 1000;
+    const Summary s = tally_bytes(t.bytes, "t", o);
+    EXPECT_TRUE(has(s, "empty-intervals"));
+    EXPECT_DOUBLE_EQ(s.total.read.depth_mean, 1.0);
+    EXPECT_EQ(s.intervals.size(), 2u);
+    EXPECT_DOUBLE_EQ(s.intervals.front().read_depth_mean, 1.0);
 }
 
 TEST(Bytes, SequenceNumbersWrap)

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -285,6 +286,10 @@ struct Summary {
 // Reads the inputs as one capture. Each is a basename of NAME.blktrace.N (all that exist are read), a file, or "-" for standard
 // input; plain, gzip or zstd.
 Summary tally(std::span<const std::string> inputs, const Options& options = {});
+inline Summary tally(std::initializer_list<std::string> inputs, const Options& options = {})
+{
+    return tally(std::span(inputs.begin(), inputs.size()), options);
+}
 // Reads a merged stream (as `blktrace -o -` writes it) that is in memory; name appears in diagnostics.
 Summary tally_bytes(std::span<const std::byte> stream, std::string_view name, const Options& options = {});
 

@@ -41,7 +41,7 @@ public:
 
     static constexpr std::size_t least_buffer = 96 * 1024;  // a record of the largest payload, and the next record's magic
     // Read that much at once, so that what all streams have read and not yet looked at fits the second-level cache.
-    static constexpr std::size_t read_bytes = 16 * 1024;
+    static constexpr std::size_t read_bytes = 32 * 1024;
 
 private:
     std::size_t available() const { return end_ - pos_; }

@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,133 @@ def test_a_run_after_a_kill_and_two_at_once(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "base" / "1" / "record.json").read_text())
     assert record["status"] == "PASS"
     assert sorted(p.name for p in (tmp_path / "base").iterdir()) == ["1"], "nothing else is left"
+
+
+def processes_with(word: str) -> list[int]:
+    """Processes whose command line has the word, this one's own test runner aside."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes() and int(path.parent.name) not in (os.getpid(), os.getppid()):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("after_s", [0.01, 0.05, 0.2, 0.7, 2.0, 5.0])
+def test_killed_at_any_moment_it_leaves_nothing_half_done(tmp_path: Path, after_s: float) -> None:
+    """SIGKILL, which no program can prepare for: before the emulator is there, while it boots, while it runs."""
+    process = start(tmp_path)
+    time.sleep(after_s)
+    process.kill()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 15
+    # The emulator's console is a file in the folder of the run.
+    while (left := processes_with(str(tmp_path))) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left, [Path(f"/proc/{p}/cmdline").read_bytes().replace(b"\0", b" ")[:200] for p in left]
+    assert not list(tmp_path.rglob("record.json"))
+    assert not (tmp_path / "base" / "1").exists(), "a folder under its final name is a whole one"
+
+
+def test_ctrl_c_ends_all_of_it(tmp_path: Path) -> None:
+    """A terminal sends SIGINT to the bench and to the emulator alike."""
+    process = start(tmp_path)
+    emulator = emulator_of(process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0 and "interrupted" in said.lower(), said
+    assert gone(emulator)
+    assert not list(tmp_path.rglob("record.json"))
+    assert not [p for p in tmp_path.rglob(".*") if p.is_dir()]
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A folder that even root cannot write to."""
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    if command("mount", "-t", "tmpfs", "-o", "ro,size=64k", "none", folder).returncode:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    yield folder
+    command("umount", folder)
+
+
+def test_results_in_a_read_only_folder_are_named(read_only: Path) -> None:
+    result = bench(*SMOKE, "--out", read_only / "results")
+    assert result.returncode != 0 and str(read_only) in result.stderr and re.search(r"read-only", result.stderr, re.I), result.stderr
+
+
+def test_a_read_only_cache_is_named(read_only: Path, tmp_path: Path) -> None:
+    result = bench(*SMOKE, "--out", tmp_path / "out", env={"PAGEOUT_CACHE": str(read_only)})
+    assert result.returncode != 0 and str(read_only) in result.stderr and "PAGEOUT_CACHE" in result.stderr, result.stderr
+
+
+def test_a_corrupt_image_is_named_and_made_again(cache_with: Callable[..., Path], real_cache: Path) -> None:
+    image_py = ("/usr/bin/python3", ROOT / "scripts/image.py", "programs")
+    made = json.loads(command(*image_py, timeout_s=1800).stdout)
+    cache = cache_with("ccache")
+    for entry in (real_cache / "images").iterdir():
+        if (entry / "info.json").is_file() and not (entry / "initramfs.cpio").exists() and \
+                (entry.name == made["key"] or not (entry / "programs.ext4").exists()):
+            shutil.copytree(entry, cache / "images" / entry.name)
+    image = cache / "images" / made["key"] / "programs.ext4"
+    assert image.resolve().is_relative_to(cache.resolve()), "the copy is damaged, not the real cache"
+    good = image.read_bytes()
+    image.chmod(0o644)
+    with image.open("r+b") as f:
+        f.seek(5000)
+        f.write(bytes([good[5000] ^ 1]))
+    again = command(*image_py, env={"PAGEOUT_CACHE": str(cache)}, timeout_s=1800)
+    assert again.returncode == 0, again.stderr
+    assert "corrupt" in again.stderr and "programs.ext4" in again.stderr
+    assert json.loads(again.stdout)["key"] == made["key"] and image.read_bytes() == good, "the same to the byte"
+
+
+def without(tmp_path: Path, *missing: str) -> dict[str, str]:
+    """A PATH with everything but some programs: a folder of one-line scripts that start the real ones."""
+    folder = tmp_path / "path"
+    folder.mkdir()
+    for place in ("/usr/sbin", "/usr/bin"):
+        for real in Path(place).iterdir():
+            path = folder / real.name
+            if real.name not in missing and not path.exists():
+                # Python looks beside its own name for its library, so the real name is kept.
+                path.write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+                path.chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize(("argv", "tool"), [
+    (("scripts/kernel.py", "build", "--step", "base", "--config", "{fragment}"), "ccache"),
+    (("scripts/kernel.py", "source"), "git"),
+    (("scripts/kunit.py", "--way", "guest", "--step", "base"), "qemu-system-x86_64"),
+])
+def test_a_vanished_tool_is_named(tmp_path: Path, argv: tuple[str, ...], tool: str) -> None:
+    fragment = tmp_path / "new.config"
+    fragment.write_text(f"CONFIG_LOG_BUF_SHIFT={16 + os.getpid() % 2}\nCONFIG_DEFAULT_HOSTNAME=\"{tmp_path.name}\"\n")
+    words = [w.format(fragment=fragment) for w in argv]
+    result = command("/usr/bin/python3", ROOT / words[0], *words[1:], env=without(tmp_path, tool), timeout_s=1800)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert tool in result.stderr and "scripts/setup" in result.stderr and "Traceback" not in result.stderr, result.stderr
+
+
+@pytest.mark.full
+def test_the_programs_under_the_sanitizers(tmp_path: Path) -> None:
+    """All C++ suites, and these tests again, on programs built with AddressSanitizer and UndefinedBehaviorSanitizer."""
+    build = ROOT / "build" / "sanitize"
+    for argv in (("cmake", "-S", ROOT / "harness", "-B", build, "-G", "Ninja", "-DPAGEOUT_SANITIZE=ON", "-DCMAKE_BUILD_TYPE=Debug",
+                  "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"), ("cmake", "--build", build)):
+        built = command(*argv, timeout_s=3600)
+        assert built.returncode == 0, (built.stdout + built.stderr)[-4000:]
+    strict = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+    suites = command("ctest", "--test-dir", build, "--output-on-failure", env=strict, timeout_s=3600)
+    assert suites.returncode == 0, suites.stdout[-6000:]
+    again = command("/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not full", "test_host.py", "test_tally.py",
+                    cwd=ROOT / "tests", env={**strict, "PAGEOUT_BIN": str(build / "bin")}, timeout_s=2 * 3600)
+    assert again.returncode == 0, again.stdout[-6000:]
+    assert not re.search(r"ERROR: AddressSanitizer|runtime error:", again.stdout)
 
 
 def test_a_missing_emulator_is_named(tmp_path: Path) -> None:

@@ -330,6 +330,14 @@ def test_two_basenames_are_two_blocks(tmp_path: Path) -> None:
     same(theirs, tally("--format", "blkparse", "--grouping", "no", "sda", "sdb", cwd=tmp_path).stdout)
 
 
+@pytest.mark.parametrize("length", [1, 30, 31, 32, 46, 47, 48, 200])
+def test_names_are_cut_as_blkparse_cuts_them(length: int, tmp_path: Path) -> None:
+    name = "n" * length
+    Machine(12, cpus=2, events=100, plain=True).run().write(tmp_path / name)
+    theirs, _ = blkparse(cwd=tmp_path, base=name)
+    same(theirs, tally("--format", "blkparse", "--grouping", "no", name, cwd=tmp_path).stdout)
+
+
 def test_a_file_twice_is_read_once(tmp_path: Path) -> None:
     sample().write(tmp_path / "t")
     command("gzip", "-k", "t.blktrace.0", cwd=tmp_path)
@@ -420,8 +428,25 @@ def test_an_output_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"t.blktrace.0", "out.json", "folder"}
 
 
+def test_output_to_what_is_no_file(tmp_path: Path) -> None:
+    """A pipe stays a pipe (and /dev/null a device), and a link stays a link."""
+    sample().write(tmp_path / "t")
+    os.mkfifo(tmp_path / "fifo")
+    with subprocess.Popen(["cat", "fifo"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as reader:
+        assert tally("-o", "fifo", "--format", "json", "t", cwd=tmp_path).returncode == 0
+        assert json.loads(reader.communicate(timeout=60)[0])["schema"] == "blktally/1"
+    assert (tmp_path / "fifo").is_fifo()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("old")
+    (tmp_path / "link").symlink_to("there/file")
+    assert tally("-o", "link", "--format", "json", "t", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "link").is_symlink() and json.loads((tmp_path / "there" / "file").read_text())["schema"] == "blktally/1"
+    assert {p.name for p in (tmp_path / "there").iterdir()} == {"file"}
+
+
 @pytest.mark.parametrize("words", [[], ["--format", "xml", "t"], ["--interval", "1", "t"], ["--interval", "0", "--format", "csv", "t"],
-                                   ["--counts-only", "--format", "csv", "t"], ["--window", "0", "t"], ["--no-such", "t"]])
+                                   ["--counts-only", "--format", "csv", "t"], ["--window", "0", "t"], ["--dropped", "-1", "t"],
+                                   ["--no-such", "t"]])
 def test_wrong_command_lines(words: list[str]) -> None:
     result = tally(*words)
     assert result.returncode == 2 and result.stderr.strip()

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <sys/resource.h>
@@ -60,7 +61,7 @@ void remove_and_die(int signal)
 // Standard output, or a file that appears under its name only when it is whole.
 class Output {
 public:
-    explicit Output(std::string path) : path_(std::move(path)) {}
+    explicit Output(std::string path) : path_(std::move(path)), target_(path_) {}
     Output(const Output&) = delete;
     Output& operator=(const Output&) = delete;
     ~Output()
@@ -78,7 +79,18 @@ public:
             file_ = stdout;
             return true;
         }
-        temporary_ = path_ + ".XXXXXX";
+        // A pipe or a device is written to; only a file can appear when it is whole. It appears where a link leads to.
+        struct stat st;
+        if (::stat(path_.c_str(), &st) == 0) {
+            if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+                file_ = std::fopen(path_.c_str(), "we");
+                return file_ != nullptr;
+            }
+            std::error_code ec;
+            if (const auto real = std::filesystem::canonical(path_, ec); !ec)
+                target_ = real.string();
+        }
+        temporary_ = target_ + ".XXXXXX";
         const int fd = ::mkstemp(temporary_.data());
         if (fd < 0) {
             temporary_.clear();
@@ -116,7 +128,7 @@ public:
         if (std::fclose(file_) != 0 && !failed_)
             fail();
         file_ = nullptr;
-        if (!failed_ && std::rename(temporary_.c_str(), path_.c_str()) != 0)
+        if (!failed_ && !temporary_.empty() && std::rename(temporary_.c_str(), target_.c_str()) != 0)
             fail();
         if (!failed_) {
             unfinished[0] = 0;
@@ -136,6 +148,7 @@ private:
     }
 
     std::string path_;
+    std::string target_;  // the file that it names
     std::string temporary_;
     FILE* file_ = nullptr;
     bool failed_ = false;
@@ -220,7 +233,8 @@ int main(int argc, char** argv)
     app.add_flag("--counts-only", unordered, "do not put events in order either: counts and sizes only, fastest");
     app.add_option("--window", window_mib, "MiB within which a merged stream is put in order")->check(CLI::Range(0.01, 65536.0))
         ->capture_default_str();
-    auto* drops = app.add_option("--dropped", dropped, "how many events the kernel dropped (block/DEVICE/dropped in debugfs)");
+    auto* drops = app.add_option("--dropped", dropped, "how many events the kernel dropped (block/DEVICE/dropped in debugfs)")
+                      ->check(CLI::NonNegativeNumber);
     app.add_option("--grouping", grouping, "commas in --format blkparse: auto (as blkparse here: if the locale en_US is installed), yes or no")
         ->check(CLI::IsMember({"auto", "yes", "no"}));
     app.add_option("--output,-o", output, "write there instead of standard output; the file appears when it is whole");

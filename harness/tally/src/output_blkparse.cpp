@@ -76,7 +76,7 @@ std::string to_blkparse(const Summary& summary, bool commas)
         if (!first)
             out += "\n";
         first = false;
-        // Its buffers: 31 characters of a name within 46 of a title.
+        // Its buffers: 31 characters of a name within 46 of a title, 47 in the line on events.
         const std::string name = d.name.substr(0, 31);
         BlkparseStats total;
         for (const auto& [cpu, stats] : d.cpus) {
@@ -90,7 +90,7 @@ std::string to_blkparse(const Summary& summary, bool commas)
         const auto rate = [&](const BlkparseStats::Item& i) { return msec ? (1000 * i.kb + i.b) / msec : 0; };
         out += fmt::format("\nThroughput (R/W): {}KiB/s / {}KiB/s\n", grouped(rate(total.completed[0]), commas),
                            grouped(rate(total.completed[1]), commas));
-        out += fmt::format("Events ({}): {} entries\n", d.name.substr(0, 46), grouped(d.events, commas));
+        out += fmt::format("Events ({}): {} entries\n", d.name.substr(0, 47), grouped(d.events, commas));
         const double share = d.skips || d.events ? 100.0 * (static_cast<double>(d.skipped_events) /
                                                            static_cast<double>(d.events + d.skipped_events)) : 0.0;
         out += fmt::format("Skips: {} forward ({} - {:5.1f}%)\n", grouped(d.skips, commas), grouped(d.skipped_events, commas), share);

@@ -181,7 +181,13 @@ def test_what_blkparse_cannot_say(seed: int, tmp_path: Path) -> None:
     assert again["total"] == result["total"]
 
 
-# ---- what the two are known to differ in: blkparse 1.2.0's side is asserted, too ----
+# ---- what the two are known to differ in: blkparse 1.2.0's side is asserted, too, and blktally says so ----
+
+def told(text: str, *words: str | Path, cwd: Path) -> None:
+    """--format blkparse has a note of the difference; without one, there is no such note."""
+    assert text in tally("--format", "blkparse", *words, cwd=cwd).stderr
+    assert text not in tally("--format", "blkparse", "in", cwd=GOLDEN / "plain").stderr
+
 
 def numbers(blocks: str, label: str) -> list[int]:
     return [int(m) for m in re.findall(rf"{label}: +(\d+)", blocks)]
@@ -193,6 +199,7 @@ def test_difference_cgroup_events() -> None:
     assert "Bad fs action" in errors and numbers(theirs, "Writes Queued") == [0]
     assert counts(folder / "in")["total"]["write"]["queued"] == {"count": 3, "bytes": 12 * KIB}
     assert counts(folder / "in")["total"]["unplugs"] == 3
+    told("blkparse 1.2.0 does not count the 15 events that have a cgroup's number", "in", cwd=folder)
 
 
 def test_difference_hole_in_the_cpus() -> None:
@@ -200,6 +207,7 @@ def test_difference_hole_in_the_cpus() -> None:
     theirs, errors = blkparse(cwd=folder, base="in")
     assert numbers(theirs, "Reads Queued") == [1] and not errors
     assert counts(folder / "in")["total"]["read"]["queued"]["count"] == 2
+    told("blkparse reads in up to the first CPU without a file only", "in", cwd=folder)
 
 
 def test_difference_wrong_cpu() -> None:
@@ -207,6 +215,7 @@ def test_difference_wrong_cpu() -> None:
     theirs, errors = blkparse(cwd=folder, base="in")
     assert not numbers(theirs, "Reads Queued") and errors.count("has error cpu") == 20
     assert counts(folder / "in")["total"]["read"]["queued"]["count"] == 4
+    told("blkparse drops the events of other CPUs in in.blktrace.0", "in", cwd=folder)
 
 
 @pytest.mark.parametrize(("name", "theirs_has", "ours_has"), [
@@ -221,6 +230,8 @@ def test_difference_damage(name: str, theirs_has: int | None, ours_has: int) -> 
     assert result.returncode == 3 and "in.blktrace.0: record " in result.stderr
     assert json.loads(result.stdout)["total"]["events"] == ours_has
     assert json.loads(result.stdout)["partial"] is True
+    if ours_has:
+        told("blkparse stops where in.blktrace.0 is damaged", "in", cwd=folder)
 
 
 def test_difference_order_of_a_stream(tmp_path: Path) -> None:
@@ -235,6 +246,7 @@ def test_difference_order_of_a_stream(tmp_path: Path) -> None:
     theirs, _ = blkparse(cwd=tmp_path, stdin=tmp_path / "t")
     assert max(numbers(theirs, "Read depth")) > 1
     assert counts(tmp_path / "t")["total"]["read"]["depth_max"] == 1
+    told("events come after later ones of other CPUs, further than blkparse sorts a stream", "t", cwd=tmp_path)
 
 
 def test_difference_out_of_order(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def main() -> None:
     for case in CASES.values():
         for name, data in case.files.items():
             for how in (0x03, 0xef, 0x1f):
-                (folder / f"{case.name}-{name}-{how:02x}").write_bytes(bytes([how]) + data[:700])
+                (folder / f"{case.name}-{name}-{how:02x}").write_bytes(bytes([how]) + data[:550])
     packed = gzip.compress(b"".join(CASES["plain"].files.values()), mtime=0)
     (folder / "plain-gz").write_bytes(b"\x03" + packed)
 

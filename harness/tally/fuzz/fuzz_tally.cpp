@@ -89,14 +89,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (o.interval_ns)
         adds_up(s.intervals, "the intervals add up");
 
-    // What is printed depends on little of that, and printing costs a hundred times as much as reading: a few inputs, chosen by all
+    // What is printed depends on little of that, and printing costs a thousand times as much as reading: a few inputs, chosen by all
     // their bytes, lest what is new in the printing fill the corpus with inputs that print.
     const std::size_t chance = std::hash<std::string_view>{}({reinterpret_cast<const char*>(data), size});
-    if (chance % 256 == 0) {
+    if (chance % 2048 == 0) {
         (void)tally::to_json(s);
         (void)tally::to_text(s, {true, true});
         (void)tally::to_check(s);
         (void)tally::to_blkparse(s, how & 32);
+        (void)tally::blkparse_differences(s);
     }
 
     // However the events are ordered, the counts are the same.

@@ -600,6 +600,8 @@ Summary Engine::finish()
     s.records = records;
     s.input_bytes = input_bytes;
     s.unknown_events = unknown_events;
+    s.cgroup_events = cgroup_events;
+    s.unsorted_events = unsorted_events;
     s.dropped = options_.dropped;
     s.wall_offset_ns = wall_offset_;
     s.byte_swapped = byte_swapped;

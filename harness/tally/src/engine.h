@@ -218,6 +218,8 @@ public:
     void account_as(const Event& e);
 
     std::uint64_t unknown_events = 0;
+    std::uint64_t cgroup_events = 0;
+    std::uint64_t unsorted_events = 0;
     std::uint64_t records = 0;
     std::uint64_t input_bytes = 0;
     bool byte_swapped = false;

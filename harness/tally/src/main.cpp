@@ -299,6 +299,9 @@ int main(int argc, char** argv)
     } else {
         for (const tally::Diagnostic& d : summary.diagnostics)
             fmt::print(stderr, "blktally: {}: {}\n", tally::severity_name(d.severity), d.to_string());
+        if (format == "blkparse")
+            for (const std::string& difference : tally::blkparse_differences(summary))
+                fmt::print(stderr, "blktally: note: {}\n", difference);
         if (summary.partial() && format != "text" && format != "json")
             fmt::print(stderr, "blktally: the totals are partial\n");
         // Nothing at all was read: a table of zeros would look like a result.

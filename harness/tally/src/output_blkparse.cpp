@@ -68,6 +68,29 @@ std::string blkparse_block(std::string_view title, const BlkparseStats& s, const
     return out;
 }
 
+std::vector<std::string> blkparse_differences(const Summary& summary)
+{
+    std::vector<std::string> list;
+    if (summary.cgroup_events)
+        list.push_back(fmt::format("blkparse 1.2.0 does not count the {} events that have a cgroup's number; they are counted here", summary.cgroup_events));
+    if (summary.unsorted_events)
+        list.push_back(fmt::format("{} events come after later ones of other CPUs, further than blkparse sorts a stream: its depths are of another "
+                                   "order", summary.unsorted_events));
+    std::string said;  // of one file it is enough once
+    for (const Diagnostic& d : summary.diagnostics) {
+        if (d.code == "hole")
+            list.push_back(fmt::format("blkparse reads {} up to the first CPU without a file only", d.file));
+        else if (d.code == "cpu-mismatch" && said != d.file)
+            list.push_back(fmt::format("blkparse drops the events of other CPUs in {}", d.file));
+        else if ((d.code == "bad-magic" || d.code == "bad-length") && said != d.file)
+            list.push_back(fmt::format("blkparse stops where {} is damaged, mostly in silence", d.file));
+        else
+            continue;
+        said = d.file;
+    }
+    return list;
+}
+
 std::string to_blkparse(const Summary& summary, bool commas)
 {
     std::string out;

@@ -403,6 +403,7 @@ inline bool Stream::take(const Record& r, const std::byte* payload, std::size_t 
     }
     if (r.action & act_cgroup) {
         // The cgroup's number stands before the payload proper.
+        engine_.cgroup_events += io;
         if (n < 8) [[unlikely]] {
             if (r.pdu_len < 8)
                 damage("bad-cgroup", fmt::format("the record is marked as a cgroup's but its payload of {} bytes has no room for the cgroup's "
@@ -543,8 +544,8 @@ std::size_t Stream::next(std::span<Event> events)
 
 // ---- Reorder ----
 
-Reorder::Reorder(Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes)
-    : stream_(stream), diagnostics_(diagnostics), name_(std::move(name)),
+Reorder::Reorder(Engine& engine, Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes)
+    : engine_(engine), stream_(stream), diagnostics_(diagnostics), name_(std::move(name)),
       most_(std::max<std::size_t>(1, window_bytes / sizeof(Event)))
 {
 }
@@ -576,6 +577,11 @@ void Reorder::push(const Event& e)
     }
     Event& kept = blocks_[q.last].event[q.tail++];
     kept = e;
+    if (arrivals_ % blkparse_batch == 0)
+        batches_last_ = arrived_last_;
+    arrived_last_ = std::max(arrived_last_, e.time);
+    if (e.time < batches_last_)
+        ++unsorted_;
     kept.arrival = arrivals_++;
     ++held_;
     if (!was_empty)
@@ -621,6 +627,8 @@ bool Reorder::next(Event& e)
             input_done_ = true;
     }
     if (heap_.empty()) {
+        if (!done_)
+            engine_.unsorted_events += unsorted_;
         if (late_ && !done_)
             diagnostics_.add(Severity::note, name_, std::nullopt, std::nullopt, "late-events",
                              fmt::format("{} events came so late that the window did not put them in order: counts are right, but depths, "

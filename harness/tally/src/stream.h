@@ -89,7 +89,7 @@ private:
 // the kernel in. Events wait until the window is full; then the earliest goes.
 class Reorder {
 public:
-    Reorder(Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes);
+    Reorder(Engine& engine, Stream& stream, Diagnostics& diagnostics, std::string name, std::size_t window_bytes);
     bool next(Event& e);
 
 private:
@@ -126,6 +126,7 @@ private:
     Head head_of(std::uint32_t slot) const;
     void sift_down(std::size_t i);
 
+    Engine& engine_;
     Stream& stream_;
     Diagnostics& diagnostics_;
     std::string name_;
@@ -140,6 +141,8 @@ private:
     std::vector<Head> heap_;
     std::uint64_t last_time_ = 0;
     std::uint64_t late_ = 0;
+    std::uint64_t arrived_last_ = 0, batches_last_ = 0;  // the latest times so far, and up to the end of the batch before
+    std::uint64_t unsorted_ = 0;
 };
 
 }  // namespace pageout::tally

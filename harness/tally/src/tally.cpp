@@ -304,7 +304,7 @@ private:
         Feed f;
         f.stream = std::move(stream);
         if (!setup.cpu && ordered())
-            f.reorder = std::make_unique<Reorder>(*f.stream, diagnostics_, setup.name, options_.window_bytes);
+            f.reorder = std::make_unique<Reorder>(engine_, *f.stream, diagnostics_, setup.name, options_.window_bytes);
         feeds_.push_back(std::move(f));
     }
 

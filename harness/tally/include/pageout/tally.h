@@ -280,6 +280,8 @@ struct Summary {
     std::optional<std::int64_t> wall_offset_ns;  // wall clock = monotonic + this; from the capture's timestamp note
     bool byte_swapped = false;                    // the traced machine's byte order is not this one's
     std::vector<BlkparseDevice> blkparse;         // for to_blkparse(); depth is filled when Options::order is set
+    std::uint64_t cgroup_events = 0;    // events with a cgroup's number
+    std::uint64_t unsorted_events = 0;  // of streams, where Options::order is set: too late for blkparse to sort, which has 512 at a time
     std::vector<std::string> messages;            // the first 64 messages
 };
 
@@ -303,6 +305,8 @@ std::string to_check(const Summary& summary, bool strict = false);  // the damag
 // The blocks that `blkparse -f '' -i NAME` ends with, byte for byte; with commas as blkparse prints them where the locale en_US
 // is installed, without as it does elsewhere.
 std::string to_blkparse(const Summary& summary, bool commas = false);
+// In what blkparse 1.2.0 itself would print something else for this capture, a sentence each.
+std::vector<std::string> blkparse_differences(const Summary& summary);
 // One of those blocks, from its counters.
 std::string blkparse_block(std::string_view title, const BlkparseStats& stats,
                            const std::array<std::uint32_t, 2>* depth_max, bool commas = false);

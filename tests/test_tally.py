@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -509,11 +510,18 @@ def test_every_diagnostic_is_documented() -> None:
 
 def usage_of(*argv: str | Path, cwd: Path) -> tuple[float, int]:
     """CPU seconds and the largest resident size in KiB of a command that must succeed."""
+    kib = 0
     with subprocess.Popen([str(a) for a in argv], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-        _, status, rusage = os.wait4(p.pid, 0)
+        while not (done := os.wait4(p.pid, os.WNOHANG))[0]:
+            # Not ru_maxrss: it remembers how large pytest was when it forked.
+            peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{p.pid}/status").read_text())
+            kib = max(kib, int(peak[1]) if peak else 0)
+            time.sleep(0.001)
+        _, status, rusage = done
         p.returncode = os.waitstatus_to_exitcode(status)
     assert p.returncode == 0, argv
-    return rusage.ru_utime + rusage.ru_stime, rusage.ru_maxrss
+    assert kib > 1000, f"{argv} ended before it could be measured"
+    return rusage.ru_utime + rusage.ru_stime, kib
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,10 @@ RUNS = {
     "random-dirty-ssd": Run("random-dirty", "base", ("--disk", "ssd-850pro")),
     "interleave": Run("interleave"),
     "fio": Run("fio-mmap-dirty"),
+    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors", "disk-stalls")},
     **{f"status/{name}": status(name) for name in STATUS},
     **{f"status/{name}": status(name, full=True) for name in STATUS_FULL},
+    "fire": Run("fire", "base,full", ("--seconds", "60"), full=True),
+    **{f"status/{name}": status(name, full=True) for name in ("splat-warning", "splat-kasan")},
     **{f"pairs/{w}-{mib}": Run(w, "base,1", ("--mem", f"{mib}M"), full=True) for w in ("anon-cycle", "interleave") for mib in PAIRS_FULL},
 }

@@ -24,6 +24,14 @@ std::uint32_t Lives::new_request(LifeKind kind, std::uint64_t sector, std::uint6
     return r;
 }
 
+// A request that was made before the capture begins.
+std::uint32_t Lives::from_before(LifeKind kind, std::uint64_t sector, std::uint64_t n)
+{
+    ++orphans_[kind];
+    ++started_before_[kind];
+    return new_request(kind, sector, n);
+}
+
 // A request that is not at the driver: of that very size where there is one, else the first that starts there.
 std::size_t Lives::find_waiting(LifeKind kind, std::uint64_t sector, std::uint64_t n) const
 {
@@ -283,9 +291,7 @@ void Lives::insert(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::ui
     const std::size_t at = find_waiting(kind, sector, n);
     std::uint32_t r;
     if (at == PlaceTable::missing) {
-        ++orphans_[kind];
-        ++started_before_[kind];
-        r = new_request(kind, sector, n);
+        r = from_before(kind, sector, n);
         ends_.insert(sector + n, r);
     } else {
         r = starts_.value(at);
@@ -303,9 +309,7 @@ void Lives::dispatch(LifeKind kind, std::uint64_t sector, std::uint32_t n, std::
     const std::size_t at = find_waiting(kind, sector, n);
     std::uint32_t r;
     if (at == PlaceTable::missing) {
-        ++orphans_[kind];
-        ++started_before_[kind];
-        r = new_request(kind, sector, n);
+        r = from_before(kind, sector, n);
     } else {
         r = starts_.value(at);
         erase_end(r);

@@ -213,6 +213,7 @@ private:
     bool joins(LifeKind kind, std::uint32_t bio, std::size_t request_at);
     void append(Request& to, std::uint32_t first, std::uint32_t last);
     std::uint32_t new_request(LifeKind kind, std::uint64_t sector, std::uint64_t n);
+    std::uint32_t from_before(LifeKind kind, std::uint64_t sector, std::uint64_t n);
     std::size_t find_waiting(LifeKind kind, std::uint64_t sector, std::uint64_t n) const;
     std::size_t find_by_end(LifeKind kind, std::uint64_t end) const;
     void erase_end(std::uint32_t request);

@@ -3,20 +3,14 @@
 // The summary blocks as blkparse 1.2.0 prints them, its arithmetic included: docs/blktally.md says what is odd about it.
 #include <fmt/format.h>
 
+#include "output.h"
 #include "pageout/tally.h"
 
 namespace pageout::tally {
 
 namespace {
 
-std::string grouped(std::uint64_t n, bool commas)
-{
-    std::string s = fmt::format("{}", n);
-    if (commas)
-        for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(s.size()) - 3; at > 0; at -= 3)
-            s.insert(static_cast<std::size_t>(at), 1, ',');
-    return s;
-}
+std::string grouped(std::uint64_t n, bool with_commas) { return with_commas ? commas(n) : fmt::format("{}", n); }
 
 std::string wide(std::uint64_t n, bool commas) { return fmt::format("{:>8}", grouped(n, commas)); }
 

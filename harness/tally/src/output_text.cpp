@@ -42,8 +42,6 @@ std::string wall_start(const Summary& s)
                        tm.tm_min, tm.tm_sec, rest);
 }
 
-namespace {
-
 std::string commas(std::uint64_t n)
 {
     std::string s = fmt::format("{}", n);
@@ -51,6 +49,8 @@ std::string commas(std::uint64_t n)
         s.insert(static_cast<std::size_t>(at), 1, ',');
     return s;
 }
+
+namespace {
 
 // Binary units, and that is what they are called: 1,048,576 bytes are 1.00 MiB. Exact where a unit fits.
 std::string size_text(std::uint64_t bytes)

@@ -407,7 +407,11 @@ def test_cut_compressed_captures(cut: int, tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes(packed[:-cut])
     result = tally("--format", "json", "t.gz", cwd=tmp_path)
     assert result.returncode == 3 and "gzip data ends too early" in result.stderr
-    assert 0 < json.loads(result.stdout)["total"]["events"] <= 2100
+    got = json.loads(result.stdout)
+    assert 0 < got["total"]["events"] <= 2100
+    # Where it ended, and after how many records.
+    told = {d["code"]: d for d in got["diagnostics"]}["unreadable"]
+    assert told["record"] == got["records"] + 1 and told["offset_bytes"] == got["input_bytes"]
 
 
 # ---- ways out ----

@@ -136,11 +136,7 @@ bool Stream::ensure(std::size_t n)
     }
     const std::size_t wanted = std::min(capacity_ - end_, std::max(n - available(), read_bytes));
     const std::size_t got = source_->read(std::span(buffer_.get() + end_, wanted));
-    if (got < wanted) {
-        eof_ = true;
-        if (!source_->error().empty())
-            damage("unreadable", fmt::format("reading ended here: {}", source_->error()), base_ + end_ + got);
-    }
+    eof_ = got < wanted;
     end_ += got;
     engine_.input_bytes += got;
     if (setup_.progress && *setup_.progress)
@@ -299,6 +295,9 @@ bool Stream::plausible(const Record& r) const
 void Stream::finish()
 {
     finished_ = true;
+    // Told now, when the records before it have been counted.
+    if (source_ && !source_->error().empty())
+        damage("unreadable", fmt::format("reading ended here: {}", source_->error()), base_ + end_);
     buffer_.reset();
     data_ = nullptr;
     pos_ = end_ = 0;

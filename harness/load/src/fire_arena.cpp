@@ -137,7 +137,10 @@ Arena::Arena(Context &context, Kind kind, std::uint64_t bytes, unsigned threads,
 	for (auto &chunk : chunks_) {
 		chunk.state = std::make_unique<PageState[]>(chunk.most);
 		map(chunk, chunk.most);
+		context.doing("making the memory");
 		for (std::uint64_t i = 0; i < chunk.most; ++i) {
+			if (i % 16 == 0)
+				context.step();
 			chunk.state[i] = {underneath(), underneath(), false};
 			if (kind == Kind::file_private) {
 				alignas(4096) Word content[words];

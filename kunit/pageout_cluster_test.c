@@ -224,92 +224,6 @@ static void take_neighbour_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pageout_take_neighbour(true, true, false));
 }
 
-/* A mean over the last clusters; complete ones bring it back to the top. */
-static void fill_mean_test(struct kunit *test)
-{
-	unsigned int fill = PAGEOUT_FILL_FULL, i;
-
-	KUNIT_EXPECT_FALSE(test, pageout_sparse(fill));
-	KUNIT_EXPECT_EQ(test, pageout_fill_mean(fill, 32, 32), fill);
-	/* more pages than fit count as full */
-	KUNIT_EXPECT_EQ(test, pageout_fill_mean(fill, 40, 32), fill);
-
-	/* half full clusters are sparse, and found to be so within 32 */
-	for (i = 0; i < 32; i++)
-		fill = pageout_fill_mean(fill, 16, 32);
-	KUNIT_EXPECT_TRUE(test, pageout_sparse(fill));
-	KUNIT_EXPECT_GE(test, fill, PAGEOUT_FILL_FULL / 2 - 16);
-
-	for (i = 0; i < 64; i++)
-		fill = pageout_fill_mean(fill, 32, 32);
-	KUNIT_EXPECT_FALSE(test, pageout_sparse(fill));
-
-	/* it reaches the bottom, and does not pass it */
-	for (i = 0; i < 256; i++)
-		fill = pageout_fill_mean(fill, 0, 256);
-	KUNIT_EXPECT_EQ(test, fill, 0U);
-
-	KUNIT_EXPECT_TRUE(test, pageout_sparse(PAGEOUT_FILL_FULL / 8 * 5 - 1));
-	KUNIT_EXPECT_FALSE(test, pageout_sparse(PAGEOUT_FILL_FULL / 8 * 5));
-}
-
-static void swapin_window_test(struct kunit *test)
-{
-	unsigned int prev, hits, max, window;
-
-	/* nothing known: one page, and two when addresses go on */
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(0, 0, false, 8), 1U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(0, 0, true, 8), 2U);
-	/* a quarter used: wider; less: as it is; nothing: narrower */
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(8, 2, false, 32), 16U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(8, 1, false, 32), 8U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(8, 0, false, 32), 4U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(1, 0, false, 32), 1U);
-	/* never wider than allowed, also when that has changed */
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 32, true, 32), 32U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 8, false, 8), 8U);
-	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 31, true, 1), 1U);
-
-	for (max = 1; max <= 32; max *= 2) {
-		for (prev = 0; prev <= 32; prev = prev ? prev * 2 : 1) {
-			for (hits = 0; hits < 64; hits++) {
-				window = pageout_swapin_window(prev, hits,
-							       hits & 1, max);
-				KUNIT_EXPECT_TRUE(test, window >= 1 &&
-						  window <= max &&
-						  !(window & (window - 1)));
-			}
-		}
-	}
-}
-
-/* Clusters pay until swap-in is seen to be random, and again when it is not. */
-static void local_mean_test(struct kunit *test)
-{
-	unsigned int local = PAGEOUT_LOCAL_ALL, i;
-
-	KUNIT_EXPECT_TRUE(test, pageout_cluster_pays(local));
-	KUNIT_EXPECT_EQ(test, pageout_local_mean(local, true), local);
-
-	for (i = 0; pageout_cluster_pays(local) && i < 1000; i++)
-		local = pageout_local_mean(local, false);
-	/* 64 ln 16 = 177 */
-	KUNIT_EXPECT_GE(test, i, 170U);
-	KUNIT_EXPECT_LE(test, i, 185U);
-
-	for (i = 0; i < 10000; i++)
-		local = pageout_local_mean(local, false);
-	KUNIT_EXPECT_LT(test, local, 64U);
-	/* 1 of 8 read ahead is enough */
-	for (i = 0; i < 1000; i++)
-		local = pageout_local_mean(local, i % 8 == 0);
-	KUNIT_EXPECT_TRUE(test, pageout_cluster_pays(local));
-
-	for (i = 0; i < 1000; i++)
-		local = pageout_local_mean(local, true);
-	KUNIT_EXPECT_GT(test, local, PAGEOUT_LOCAL_ALL - 64);
-}
-
 static struct kunit_case pageout_cluster_cases[] = {
 	KUNIT_CASE(walk_order_test),
 	KUNIT_CASE(walk_goes_back_to_the_boundary_test),
@@ -322,9 +236,6 @@ static struct kunit_case pageout_cluster_cases[] = {
 	KUNIT_CASE(shorter_run_test),
 	KUNIT_CASE(neighbour_limit_test),
 	KUNIT_CASE(take_neighbour_test),
-	KUNIT_CASE(fill_mean_test),
-	KUNIT_CASE(swapin_window_test),
-	KUNIT_CASE(local_mean_test),
 	{}
 };
 

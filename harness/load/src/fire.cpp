@@ -317,6 +317,12 @@ void Fire::report_progress()
 void Fire::look_for_stalls()
 {
 	const auto now = fire_now_ns();
+	// To empty a swap area page by page while everything else wants memory is one step, and
+	// who wants to change a process's mappings waits for it: swapoff holds each mmap lock in turn.
+	const bool emptying = std::any_of(workers_.begin(), workers_.end(), [&](const Worker &w) {
+		const char *doing = board_->slot[w.first_slot].doing.load();
+		return !w.ended && w.role->body == turn_swap && doing && std::string_view(doing) == "swapoff";
+	});
 	for (const auto &worker : workers_) {
 		if (worker.ended)
 			continue;
@@ -329,8 +335,7 @@ void Fire::look_for_stalls()
 				seen = {steps, now};
 				continue;
 			}
-			// To empty a swap area while everything else wants memory is one step.
-			const auto patience = options_.stall_seconds * (worker.role->body == turn_swap ? 3 : 1);
+			const auto patience = options_.stall_seconds * (emptying ? 3 : 1);
 			if (now - seen.since_ns < patience * 1'000'000'000)
 				continue;
 			const char *doing = slot.doing.load();

@@ -38,7 +38,7 @@ series:
 
 series-check:
 	@scripts/setup full
-	@$(PYTHON) scripts/series-check
+	@$(PYTHON) scripts/series-check --releases
 
 clean:
 	rm -rf build

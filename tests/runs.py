@@ -48,7 +48,7 @@ RUNS = {
     "random-dirty-ssd": Run("random-dirty", "base", ("--disk", "ssd-850pro")),
     "interleave": Run("interleave"),
     "fio": Run("fio-mmap-dirty"),
-    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors", "disk-stalls")},
+    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors")},
     **{f"status/{name}": status(name) for name in STATUS},
     **{f"status/{name}": status(name, full=True) for name in STATUS_FULL},
     "fire": Run("fire", "base,full", ("--seconds", "60"), full=True),

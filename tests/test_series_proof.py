@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What shows that the series is sound: invariants, failing disks, coverage, memory, deliberate faults."""
+
+from __future__ import annotations
+
+import base64
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from conftest import ROOT, Guests, command
+from pageout import maintainer
+from pageout.common import Failure
+
+
+def script(name: str) -> ModuleType:
+    """A script of scripts/ that has no suffix, as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "scripts" / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = module
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
+    return module
+
+
+# Guests ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.guest("invariants")
+@pytest.mark.parametrize("step", ["base", "full"])
+def test_when_all_is_quiet_nothing_is_left(guests: Guests, step: str) -> None:
+    """No folio isolated or under write, no swap in use, counters that agree, swapoff that ends."""
+    assert guests.record("invariants", step)["status"] == "PASS"
+
+
+@pytest.mark.guest("disk-errors")
+@pytest.mark.parametrize("step", ["base", "full"])
+def test_write_errors_lose_nothing_and_stop_nothing(guests: Guests, step: str) -> None:
+    record = guests.record("disk-errors", step)
+    assert record["status"] == "PASS"
+    assert record["vmstat"]["oom_kill"] == 0
+
+
+# The tools of the proof ----------------------------------------------------------------------------------
+
+
+def test_every_fault_fits_the_series() -> None:
+    result = command(ROOT / "scripts/mutations", "--list")
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) >= 20
+
+
+def test_a_fault_that_does_not_fit_is_named() -> None:
+    mutations = script("mutations")
+    fault = mutations.Mutation("a-fault", "why", "mm/x.c", [("two", "three")], ["uml"])
+    assert mutations.mutated("one two", fault) == "one three"
+    for text in ("one", "two two"):
+        with pytest.raises(Failure, match="a-fault.*not once"):
+            mutations.mutated(text, fault)
+    patch = mutations.patch_of(fault, "one\ntwo\n")
+    assert "-two\n+three\n" in patch and patch.startswith("From: ")
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_the_least_memory_is_found(stride: int) -> None:
+    least = script("oom-sweep").least
+    for low, high in ((16, 24), (16, 61)):
+        for true in range(low, high + 2):
+            for start in range(low - 2, high + 3, 3):
+                asked: list[int] = []
+
+                def survives(n: int, true: int = true, asked: list[int] = asked) -> bool:
+                    asked.append(n)
+                    return n >= true
+
+                assert least(survives, low, high, start, stride) == true
+                assert len(set(asked)) == len(asked) and all(low <= n <= high for n in asked), asked
+
+
+def test_a_step_that_needs_more_memory_is_marked() -> None:
+    sweep = script("oom-sweep")
+    found = {"w": {"base": sweep.Found(28, "OOM"), "full": sweep.Found(29, "HANG")}}
+    assert "| w | 28 MiB | 29 MiB ! | OOM, HANG |" in sweep.table(found, ["base", "full"])
+
+
+def test_counts_of_coverage_are_summed_and_damage_is_named(tmp_path: Path) -> None:
+    coverage = script("coverage")
+    (tmp_path / "workload.err").write_text("noise\ngcda: pageout.gcda\n" + base64.encodebytes(b"\x00adcg").decode() + "gcda end\n")
+    assert coverage.counts_of(tmp_path) == {"pageout.gcda": b"\x00adcg"}
+    (tmp_path / "workload.err").write_text("nothing\n")
+    with pytest.raises(Failure, match="no counts"):
+        coverage.counts_of(tmp_path)
+    lines = coverage.Lines()
+
+    def line(number: int, count: int, *branches: int) -> dict:
+        return {"line_number": number, "count": count, "branches": [{"count": b, "throw": False, "fallthrough": False} for b in branches]}
+
+    lines.add({"lines": [line(1, 0), line(2, 5, 5, 0), line(3, 0)]})
+    lines.add({"lines": [line(1, 1), line(2, 1, 0, 0), line(3, 0)]})
+    assert lines.of(None) == ([1, 2, 3], [3], 2, 1)
+    assert lines.of({1, 3}) == ([1, 3], [3], 0, 0)
+
+
+@pytest.mark.parametrize("name", ["coverage", "oom-sweep", "mutations"])
+def test_help_and_wrong_names(name: str) -> None:
+    path = ROOT / "scripts" / name
+    result = command(path, "--help")
+    assert result.returncode == 0 and "examples:" in result.stdout and "exit status" in result.stdout
+    wrong = command(path, "--only", "no-such-thing")
+    assert wrong.returncode == 1 and "no-such-thing" in wrong.stderr and "Traceback" not in wrong.stderr
+    assert command(path, "--no-such-option").returncode == 2
+
+
+def test_what_differs_from_vanilla_is_explained_or_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = tmp_path / "vanilla.toml"
+    known.write_text('[[differs]]\npatch = "mm: a"\nobject = "mm/vmscan.o"\nfunctions = ["f"]\nwhy = "moved"\n')
+    monkeypatch.setattr(maintainer, "EXPLAINED", known)
+    same, other = {"f": ["1", 10], "g": ["1", 4]}, {"f": ["2", 13], "g": ["1", 4]}
+    passed = maintainer.vanilla_result({"mm/vmscan.o": (same, other)}, "mm: a")
+    assert passed.ok and passed.cell() == "ok*" and passed.notes == ["mm/vmscan.o: f (+3 instructions): moved"]
+    unexplained = maintainer.vanilla_result({"mm/vmscan.o": (same, other)}, "mm: b")
+    assert unexplained.ok is False and "f differs (10 instructions, 13 after the patch)" in unexplained.detail[0]
+    stale = maintainer.vanilla_result({"mm/vmscan.o": (same, same)}, "mm: a")
+    assert stale.ok is False and "f is the same" in stale.detail[0]
+    known.write_text("[[differs]\n")
+    with pytest.raises(Failure, match="vanilla.toml"):
+        maintainer.vanilla_result({}, "mm: a")
+
+
+# What takes hours ----------------------------------------------------------------------------------------
+
+
+def whole(name: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    result = command(ROOT / "scripts" / name, timeout_s=timeout_s)
+    print(result.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result
+
+
+@pytest.mark.full
+def test_lines_of_pageout_c_are_covered() -> None:
+    whole("coverage", 3 * 3600)
+    assert json.loads((ROOT / "results/coverage/coverage.json").read_text())["mm/pageout.c"]
+
+
+@pytest.mark.full
+def test_no_workload_needs_more_memory_than_at_base() -> None:
+    whole("oom-sweep", 4 * 3600)
+
+
+@pytest.mark.full
+def test_every_fault_is_caught() -> None:
+    whole("mutations", 6 * 3600)

@@ -417,8 +417,8 @@ Scenario apply(Scenario s, const Overrides& o)
 				disk.model = *o.disk_model;
 	}
 	if (o.mem_bytes) {
-		if (*o.mem_bytes < (32ULL << 20) || *o.mem_bytes % (1 << 20))
-			throw Error(fmt::format("--mem {}: at least 32M, in whole megabytes", format_size(*o.mem_bytes)), 2);
+		if (*o.mem_bytes < (36ULL << 20) || *o.mem_bytes % (1 << 20))
+			throw Error(fmt::format("--mem {}: at least 36M, in whole megabytes", format_size(*o.mem_bytes)), 2);
 		s.mem_bytes = *o.mem_bytes;
 	}
 	if (o.passes) {

@@ -54,10 +54,15 @@ protected:
 	bool gone(const std::string& file = "pid")
 	{
 		const int pid = std::atoi(read_file(folder_ / file).c_str());
-		// It may be a zombie of somebody else for a moment.
-		for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(20ms))
+		// It may be a zombie, for as long as its new parent does not ask for it.
+		for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(20ms)) {
 			if (::kill(pid, 0) != 0)
 				return true;
+			const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+			const auto name_end = stat.rfind(')');
+			if (name_end != std::string::npos && stat.compare(name_end, 4, ") Z ") == 0)
+				return true;
+		}
 		return false;
 	}
 	fs::path folder_;

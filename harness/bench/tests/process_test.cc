@@ -58,7 +58,10 @@ protected:
 		for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(20ms)) {
 			if (::kill(pid, 0) != 0)
 				return true;
-			const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+			// Not read_file(): it may be gone by now, which the next turn sees.
+			std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+			std::string stat;
+			std::getline(in, stat);
 			const auto name_end = stat.rfind(')');
 			if (name_end != std::string::npos && stat.compare(name_end, 4, ") Z ") == 0)
 				return true;

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, command
+from pageout.common import Failure, put_between
 
 
 def project_files() -> list[Path]:
@@ -205,3 +206,14 @@ def test_scripts_that_a_user_starts_are_executable() -> None:
     for name in ("bench", "check", "setup", "tools", "series-check", "kernel.py", "coverage", "oom-sweep", "mutations"):
         assert os.access(ROOT / "scripts" / name, os.X_OK), name
     assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_what_stands_between_marks_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    doc = tmp_path / "doc.md"
+    doc.write_text("head\n<!-- t: begin (by hand) -->\nold\nolder\n<!-- t: end -->\ntail\n")
+    put_between(doc, "<!-- t: begin", "<!-- t: end -->", "new\n")
+    assert doc.read_text() == "head\n<!-- t: begin (by hand) -->\nnew\n<!-- t: end -->\ntail\n"
+    before = doc.read_text()
+    with pytest.raises(Failure, match="doc.md: the marks"):
+        put_between(doc, "<!-- u: begin", "<!-- t: end -->", "new")
+    assert doc.read_text() == before

@@ -171,6 +171,15 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         raise
 
 
+def put_between(path: Path, begin: str, end: str, body: str) -> None:
+    """Replace what stands between two marks of a text file; the line that has the first one stays as it is."""
+    text = path.read_text()
+    first, last = text.find(begin), text.find(end)
+    if not 0 <= first < last:
+        raise Failure(f"{path}: the marks '{begin}' and '{end}' are not there")
+    write_atomic(path, text[: text.index("\n", first) + 1] + body.rstrip("\n") + "\n" + text[last:])
+
+
 def publish(entry: Path, fill: Callable[[Path], dict]) -> dict:
     """Make the cache entry `entry` whole or not at all.
 

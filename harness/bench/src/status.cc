@@ -68,6 +68,12 @@ std::string describe(const GuestEnd& end)
 	return {};
 }
 
+/// The console's line of an OOM kill that spoils the run, "" where there is none.
+const std::string& oom_line(const Evidence& e)
+{
+	return e.console.oom.empty() && !e.group_kills ? e.console.group_oom : e.console.oom;
+}
+
 /// The guest never gave its verdict: console and emulator have to tell.
 Verdict decide_without_result(const Evidence& e)
 {
@@ -85,8 +91,8 @@ Verdict decide_without_result(const Evidence& e)
 			why += "; the console is empty";
 		return {Status::no_boot, why};
 	}
-	if (!e.console.oom.empty() || (!e.console.group_oom.empty() && !e.group_kills))
-		return {Status::oom, e.console.oom.empty() ? e.console.group_oom : e.console.oom};
+	if (const auto& oom = oom_line(e); !oom.empty())
+		return {Status::oom, oom};
 	if (!e.console.panic.empty()) {
 		const bool hung = contains_any(e.console.panic, {"hung_task", "softlockup", "hard LOCKUP", "RCU Stall"});
 		return {hung ? Status::hang : Status::panic, e.console.panic};
@@ -103,7 +109,7 @@ Verdict decide_without_result(const Evidence& e)
 Verdict decide_with_result(const Evidence& e)
 {
 	const auto said = status_from(e.result->status);
-	const auto& oom = e.console.oom.empty() && !e.group_kills ? e.console.group_oom : e.console.oom;
+	const auto& oom = oom_line(e);
 
 	// An OOM kill explains whatever else went wrong, and spoils whatever went right.
 	if (!oom.empty() || (e.oom_kills.value_or(0) > 0 && !e.group_kills))

@@ -44,7 +44,6 @@
 #define FAIL_READ		1U
 #define FAIL_WRITE		2U
 
-/* Upper bounds of the lateness histogram; the last bucket has none. */
 /*
  * A timer acts some hundreds of instructions after the time it is set to. The
  * least that was ever seen is what the way to it always costs; the timer is set
@@ -55,6 +54,7 @@
 #define LEAD_MAX_NS		2000ULL
 #define LEAD_SPREAD_NS		400ULL
 
+/* Upper bounds of the lateness histogram; the last bucket has none. */
 static const u32 late_bounds_ns[] = { 100, 300, 1000, 3000, 10000, 100000, 1000000 };
 #define LATE_BUCKETS		(ARRAY_SIZE(late_bounds_ns) + 1)
 

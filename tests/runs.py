@@ -52,6 +52,7 @@ RUNS = {
     **{f"status/{name}": status(name) for name in STATUS},
     **{f"status/{name}": status(name, full=True) for name in STATUS_FULL},
     "fire": Run("fire", "base,full", ("--seconds", "60"), full=True),
+    "fire-read-errors": Run("fire-read-errors", "base,full", ("--seconds", "120"), full=True),
     **{f"status/{name}": status(name, full=True) for name in ("splat-warning", "splat-kasan")},
     **{f"pairs/{w}-{mib}": Run(w, "base,1", ("--mem", f"{mib}M"), full=True) for w in ("anon-cycle", "interleave") for mib in PAIRS_FULL},
 }

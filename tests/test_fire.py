@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.machinery
 import importlib.util
 import json
@@ -97,6 +98,19 @@ def test_lists_of_seeds(script: ModuleType) -> None:
         script.number_list("1-x")
 
 
+def test_each_seed_has_its_profile(script: ModuleType) -> None:
+    profiles = [script.profile_of(text) for text in ("fire", "debug:2,3", "kcsan:5")]
+    args = argparse.Namespace(scenario="fire", profile=profiles, seeds=range(1, 6), steps="full,base", base_seeds=2, seconds=60)
+    runs = [(run.seed, run.step, run.profile) for run in script.planned(args)]
+    assert runs == [(1, "full", "fire"), (1, "base", "fire"), (2, "full", "debug"), (2, "base", "debug"), (3, "full", "debug"),
+                    (4, "full", "fire"), (5, "full", "kcsan")]
+    args.profile = profiles[1:]
+    with pytest.raises(script.Failure, match="seed 1"):
+        script.planned(args)
+    with pytest.raises(argparse.ArgumentTypeError, match="no profile"):
+        script.profile_of(":1-3")
+
+
 def keep(out: Path, step: str, seed: int, time: str, record: dict) -> None:
     folder = out / "fire" / step / f"seed-{seed}" / time / step / "1"
     folder.mkdir(parents=True)
@@ -104,13 +118,14 @@ def keep(out: Path, step: str, seed: int, time: str, record: dict) -> None:
 
 
 def test_the_table_adds_up_what_is_there(script: ModuleType, tmp_path: Path) -> None:
-    progress = [{"event": "progress", "s": 90, "verified_pages": 1500000}, {"event": "progress", "s": 180, "verified_pages": 3000000}]
+    progress = [{"event": "progress", "s": 90, "verified_pages": 1500000}, {"event": "progress", "s": 180, "verified_pages": 3000000, "pswpout": 50000}]
     keep(tmp_path, "full", 1, "a", {"status": "PASS", "workload_events": progress})
     keep(tmp_path, "full", 2, "b", {"status": "PANIC", "reason": "BUG: KASAN: x | y", "workload_events": progress[:1]})
     keep(tmp_path, "full", 2, "c", {"status": "NO-BOOT", "reason": "nothing", "workload_events": []})
     text = script.table(script.records(tmp_path))
-    assert "| full | fire | 3 | 2 | 4.5 | 1 | 1 NO-BOOT, 1 PANIC |" in text
-    assert "| full | fire | 1 | PASS | 3.0 | 3.00 |" in text
+    assert "| fire | full | fire | 3 | 2 | 4.5 | 0.05 | 1 | 1 NO-BOOT, 1 PANIC |" in text
+    assert "| fire | full | all | 3 | 2 | 4.5 | 0.05 | 1 | 1 NO-BOOT, 1 PANIC |" in text
+    assert "| fire | full | fire | 1 | PASS | 3.0 | 3.00 | 0.05 |" in text
     assert "BUG: KASAN: x / y" in text
 
 
@@ -126,12 +141,23 @@ def test_fire_in_a_guest(guests: Guests) -> None:
     for step in ("base", "full"):
         record = guests.record("fire", step)
         last = [e for e in record["workload_events"] if e.get("event") == "progress"][-1]
-        for name in ("pswpout", "pswpin", "swapoffs", "group_kills", "stuck", "failing_writes"):
+        for name in ("pswpout", "pswpin", "swapoffs", "group_kills", "stuck", "failing_writes", "unplugged", "moved_pages"):
             assert last[name] > 0, name
+        assert last["bus_errors"] == 0
         assert (last["switched"] > 0) == (step == "full")
         missing = [e["what"] for e in record["workload_events"] if e.get("event") == "missing"]
-        for ability in ("zram", "zswap", "userfaultfd", "memory cgroups", "failslab", "simdisk", "CPU"):
+        for ability in ("zram", "zswap", "userfaultfd", "memory cgroups", "failslab", "simdisk", "CPU", "nodes"):
             assert not any(ability in what.replace("compaction", "") for what in missing), missing
+
+
+@pytest.mark.full
+@pytest.mark.guest("fire-read-errors")
+def test_what_cannot_be_read_ends_only_who_needs_it(guests: Guests) -> None:
+    """Reads of a swap disk fail: SIGBUS for whoever touches the page, and every byte that is read is right."""
+    for step in ("base", "full"):
+        record = guests.record("fire-read-errors", step)
+        last = [e for e in record["workload_events"] if e.get("event") == "progress"][-1]
+        assert last["failing_reads"] > 0 and last["bus_errors"] > 0 and last["verified_pages"] > 0, last
 
 
 SPLATS = {"splat-warning": "WARNING", "splat-kasan": "KASAN"}

@@ -163,6 +163,7 @@ private:
 	[[noreturn]] void be(Worker &worker);
 	void watch(std::uint64_t until_ns, bool machine_only);
 	void reap();
+	bool survives(Worker &worker, int status);
 	bool any_left(bool machine_only) const;
 	void look_for_stalls();
 	void report_progress();
@@ -273,6 +274,9 @@ void Fire::be(Worker &worker)
 					write_text(group + "/cgroup.procs", "0");
 			}
 		} else {
+			// What is swapped out already comes back now, before reads fail.
+			if (options_.read_errors)
+				mlockall(MCL_CURRENT);
 			mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 		}
 		role.body(context);
@@ -301,16 +305,18 @@ void Fire::report_progress()
 	}
 	read_text("/proc/vmstat", vmstat);
 	for (const std::string_view name : {"pswpin ", "pswpout ", "zswpout ", "oom_kill ", "compact_success ", "pgmigrate_success "}) {
-		const auto at = vmstat.find(std::string("\n") + std::string(name));
+		const auto at = vmstat.find(fmt::format("\n{}", name));
 		if (at == std::string::npos)
 			continue;
 		const auto begin = at + 1 + name.size();
 		out += fmt::format(", \"{}\": {}", name.substr(0, name.size() - 1), vmstat.substr(begin, vmstat.find('\n', begin) - begin));
 	}
 	const auto line = fmt::format("{{\"event\": \"progress\", \"s\": {}, \"verified_pages\": {}, \"steps\": {{{}}}, \"group_kills\": {}, "
-				      "\"failing_writes\": {}, \"stuck\": {}, \"switched\": {}, \"swapoffs\": {}{}}}\n",
+				      "\"failing_writes\": {}, \"failing_reads\": {}, \"bus_errors\": {}, \"stuck\": {}, \"switched\": {}, "
+				      "\"swapoffs\": {}, \"unplugged\": {}, \"moved_pages\": {}{}}}\n",
 				      (fire_now_ns() - start_ns_) / 1'000'000'000, verified(), steps, board_->group_kills.load(),
-				      board_->write_errors.load(), board_->stuck.load(), board_->switched.load(), board_->swapoffs.load(), out);
+				      board_->write_errors.load(), board_->read_errors.load(), board_->bus_errors.load(), board_->stuck.load(),
+				      board_->switched.load(), board_->swapoffs.load(), board_->unplugged.load(), board_->moved_pages.load(), out);
 	put_line(line.data(), line.size());
 }
 
@@ -356,6 +362,21 @@ bool Fire::any_left(bool machine_only) const
 			   [&](const Worker &w) { return !w.ended && (!machine_only || w.role->machine); });
 }
 
+// Where reads fail, that is the end of whoever needs what was to be read. Another one
+// takes its place, with the same choices to make and fresh memory.
+bool Fire::survives(Worker &worker, int status)
+{
+	if (!options_.read_errors || !has_memory(*worker.role) || !WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+		return false;
+	board_->bus_errors.fetch_add(1);
+	// Its children go with it (PR_SET_PDEATHSIG), its threads have.
+	if (!board_->stop) {
+		worker.ended = false;
+		start(worker);
+	}
+	return true;
+}
+
 void Fire::reap()
 {
 	for (auto &worker : workers_) {
@@ -367,6 +388,8 @@ void Fire::reap()
 			continue;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
+		if (survives(worker, status))
+			continue;
 		throw WorkloadError(fmt::format("{} (worker {}) ended with {} {}; it was doing: {}", worker.role->name, worker.number,
 						WIFSIGNALED(status) ? "signal" : "status",
 						WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
@@ -520,6 +543,14 @@ void work_on_memory(Context &context)
 		threads.emplace_back(body, thread);
 	body(0);
 	_exit(0); // uffd's handler still waits
+}
+
+unsigned memory_nodes()
+{
+	unsigned nodes = 1;
+	while (access(fmt::format("/sys/devices/system/node/node{}", nodes).c_str(), F_OK) == 0)
+		++nodes;
+	return nodes;
 }
 
 std::uint64_t run_fire(const FireOptions &options)

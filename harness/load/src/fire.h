@@ -21,6 +21,7 @@ struct FireOptions {
 	std::vector<std::string> swaps;     // devices that are switched on and off as swap; their contents are lost
 	std::vector<std::string> directories; // on file systems with disks: files and swap files go there
 	std::vector<std::string> lossy;     // simdisk names whose writes may be made to fail: swap only
+	bool read_errors = false;           // their reads too: whoever needs what cannot be read gets SIGBUS and is started anew
 	std::uint64_t corrupt_after = 0;    // a fault on purpose: a wrong byte after that many steps of the first worker
 	std::uint64_t hang_after = 0;       // ... or no further step
 };

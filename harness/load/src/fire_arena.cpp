@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
@@ -98,7 +99,7 @@ bool is_zero(ConstPage page)
 } // namespace
 
 Arena::Arena(Context &context, Kind kind, std::uint64_t bytes, unsigned threads, const std::string &directory)
-    : kind_(kind), threads_(threads), seed_(context.options.seed), worker_(context.worker)
+    : kind_(kind), threads_(threads), seed_(context.options.seed), worker_(context.worker), nodes_(memory_nodes())
 {
 	// Sizes that are no multiple of anything: edges of page tables, of
 	// clusters and of huge pages fall everywhere.
@@ -304,7 +305,8 @@ void Arena::dirty(Context &context, Chunk &chunk, std::uint64_t index)
 void Arena::use(Context &context, Chunk &chunk, unsigned thread)
 {
 	context.doing("reading and writing");
-	const Range r = range(context, chunk, 1024);
+	// All of it now and then: short touches alone leave memory half empty.
+	const Range r = context.chance(6) ? Range{0, chunk.pages} : range(context, chunk, 1024);
 	const bool random_order = context.chance(2), all_dirty = context.chance(2), only_read = context.chance(3);
 	for (std::uint64_t i = 0; i < r.count; ++i) {
 		const auto index = r.first + (random_order ? context.random.below(r.count) : i);
@@ -342,6 +344,45 @@ void Arena::advise(Context &context, Chunk &chunk)
 	context.doing(one.name);
 	if (madvise(at(chunk, r.first), r.count * page_size, one.advice) != 0 && !transient(errno) && errno != EINVAL && errno != EHWPOISON)
 		fail(one.name);
+}
+
+// To another node and back: page by page, a range by its policy, or all of the process.
+void Arena::migrate(Context &context, Chunk &chunk)
+{
+	const Range r = range(context, chunk, 512);
+	const unsigned node = unsigned(context.random.below(nodes_));
+	const unsigned long mask = 1ul << node, all = (1ul << nodes_) - 1;
+	constexpr unsigned long bits = 8 * sizeof mask;
+	switch (context.random.below(4)) {
+	case 0:
+	case 1: {
+		context.doing("move_pages");
+		std::vector<void *> pages(r.count);
+		std::vector<int> nodes(r.count, int(node)), status(r.count, -1);
+		for (std::uint64_t i = 0; i < r.count; ++i)
+			pages[i] = at(chunk, r.first + i);
+		if (syscall(SYS_move_pages, 0, r.count, pages.data(), nodes.data(), status.data(), MPOL_MF_MOVE) < 0 && !transient(errno))
+			fail("move_pages");
+		context.board.moved_pages.fetch_add(std::uint64_t(std::count(status.begin(), status.end(), int(node))));
+		break;
+	}
+	case 2: {
+		context.doing("mbind");
+		char *const address = at(chunk, r.first);
+		const std::size_t bytes = r.count * page_size;
+		// Preferred: never short of memory where the other node has some.
+		if (syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, &mask, bits, MPOL_MF_MOVE) < 0 && !transient(errno))
+			fail("mbind");
+		// The mapping is one again.
+		if (syscall(SYS_mbind, address, bytes, MPOL_DEFAULT, nullptr, 0, 0) < 0 && !transient(errno))
+			fail("mbind back");
+		break;
+	}
+	default:
+		context.doing("migrate_pages");
+		if (syscall(SYS_migrate_pages, 0, bits, &all, &mask) < 0 && !transient(errno))
+			fail("migrate_pages");
+	}
 }
 
 // What takes the content away.
@@ -568,6 +609,10 @@ void Arena::reap(Context &context, unsigned thread, unsigned leave)
 		children.erase(children.begin());
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
+		if (context.options.read_errors && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) {
+			context.board.bus_errors.fetch_add(1);
+			continue;
+		}
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 			throw WorkloadError(WIFSIGNALED(status)
 						    ? fmt::format("a forked child of {} died of signal {}", context.role, WTERMSIG(status))
@@ -624,7 +669,12 @@ void Arena::act(Context &context, unsigned thread)
 	const auto what = context.random.below(100);
 	if (what < 70) {
 		const Guard guard(chunk.lock, false);
-		what < 45 ? use(context, chunk, thread) : advise(context, chunk);
+		if (what < 45)
+			use(context, chunk, thread);
+		else if (what >= 66 && nodes_ > 1)
+			migrate(context, chunk);
+		else
+			advise(context, chunk);
 	} else {
 		const Guard guard(chunk.lock, true);
 		if (what < 76)

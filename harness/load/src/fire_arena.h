@@ -74,6 +74,7 @@ private:
 	// Under the shared lock, for the pages of the thread.
 	void use(Context &context, Chunk &chunk, unsigned thread);
 	void advise(Context &context, Chunk &chunk);
+	void migrate(Context &context, Chunk &chunk);
 	// Under the exclusive lock.
 	void drop(Context &context, Chunk &chunk);
 	void protect(Context &context, Chunk &chunk);
@@ -91,6 +92,7 @@ private:
 	unsigned worker_;
 	int file_ = -1;
 	int uffd_ = -1;
+	unsigned nodes_;
 	std::vector<Chunk> chunks_;
 	std::mutex layout_; // whoever maps, or leaves a hole where it will map again
 	std::array<std::vector<int>, 4> children_; // of each thread

@@ -202,6 +202,10 @@ void reap_members(Context &context, Group &group, bool wait)
 			return true;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
+		if (context.options.read_errors && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) {
+			context.board.bus_errors.fetch_add(1);
+			return true;
+		}
 		throw WorkloadError(fmt::format("a process of a group ended with {} {}", WIFSIGNALED(status) ? "signal" : "status",
 						WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)));
 	});
@@ -338,6 +342,9 @@ void turn_vm(Context &context)
 		{"/sys/kernel/mm/swap/vma_ra_enabled", {"true", "false"}, 2},
 		{"/sys/kernel/mm/ksm/run", {"0", "1", "2"}, 6},
 	};
+	// With more than one node an allocation may reclaim from its own first.
+	if (memory_nodes() > 1)
+		knobs.push_back({"/proc/sys/vm/zone_reclaim_mode", {"0", "0", "1", "7"}, 3});
 	for (const auto &size : folders_of("/sys/kernel/mm/transparent_hugepage"))
 		if (size.starts_with("hugepages-"))
 			knobs.push_back({fmt::format("/sys/kernel/mm/transparent_hugepage/{}/enabled", size),
@@ -351,7 +358,8 @@ void turn_vm(Context &context)
 	});
 	if (!absent.empty())
 		fire_say("missing", context.role, absent);
-	fire_say("missing", context.role, "migration between nodes (move_pages): one node; compaction migrates instead");
+	if (memory_nodes() == 1)
+		fire_say("missing", context.role, "migration between nodes (move_pages): one node; compaction migrates instead");
 	while (!context.stop()) {
 		const auto &knob = knobs[context.random.below(knobs.size())];
 		if (context.chance(knob.rarity)) {
@@ -415,11 +423,15 @@ void break_disks(Context &context)
 			const auto sectors = device_bytes("/dev/sim" + name) / 512;
 			const auto first = context.random.below(sectors);
 			const auto count = 1 + context.random.below(sectors - first);
-			context.doing("failing writes");
-			const auto text = context.chance(2) ? fmt::format("0 {} write", sectors) : fmt::format("{} {} write", first, count);
+			context.doing("failing writes or reads");
+			static constexpr const char *kinds[] = {"read", "both", "write"};
+			const std::string kind = context.options.read_errors ? context.choose(kinds) : "write";
+			const auto text = context.chance(2) ? fmt::format("0 {} {}", sectors, kind) : fmt::format("{} {} {}", first, count, kind);
 			if (const int error = write_text(folder + name + "/fail", text); error != 0)
 				throw WorkloadError(fmt::format("\"{}\" to {}{}/fail: {}", text, folder, name, std::strerror(error)));
-			context.board.write_errors.fetch_add(1);
+			(kind == "read" ? context.board.read_errors : context.board.write_errors).fetch_add(1);
+			if (kind == "both")
+				context.board.read_errors.fetch_add(1);
 			context.rest(100 + context.random.below(3000));
 			write_text(folder + name + "/fail", "off");
 		} else {
@@ -508,6 +520,38 @@ void run_groups(Context &context)
 				write_text(fmt::format("{}/{}/{}", cgroup_root, name, file), "max");
 }
 
+namespace {
+
+// The scheduler of 6.12.117 warns "Dying CPU not properly vacated!" (sched_cpu_dying()) of a CPU
+// whose fair server runs as the CPU goes: the server, which is no task, is counted in
+// nr_running (inc_dl_tasks()), and is stopped only after the check. It runs where fair
+// tasks have starved for half a second, as they do on a busy host. A server without any
+// runtime is never started (dl_server_start()), so the check means something again.
+class FairServers {
+public:
+	explicit FairServers(std::uint64_t cpus) : cpus_(cpus)
+	{
+		for (std::uint64_t cpu = 0; cpu < cpus_; ++cpu)
+			if (const int error = write_text(path(cpu), "0"); error != 0)
+				throw WorkloadError(fmt::format("{}: {}", path(cpu), std::strerror(error)));
+	}
+	// With all CPUs up again: the kernel's own 50 ms of each second.
+	~FairServers()
+	{
+		for (std::uint64_t cpu = 0; cpu < cpus_; ++cpu)
+			write_text(path(cpu), "50000000");
+	}
+	FairServers(const FairServers &) = delete;
+	FairServers &operator=(const FairServers &) = delete;
+
+	static std::string path(std::uint64_t cpu) { return fmt::format("/sys/kernel/debug/sched/fair_server/cpu{}/runtime", cpu); }
+
+private:
+	std::uint64_t cpus_;
+};
+
+} // namespace
+
 void plug_cpus(Context &context)
 {
 	const auto path = [](std::uint64_t cpu) { return fmt::format("/sys/devices/system/cpu/cpu{}/online", cpu); };
@@ -518,6 +562,11 @@ void plug_cpus(Context &context)
 		fire_say("missing", context.role, "a second CPU, or CONFIG_HOTPLUG_CPU");
 		return;
 	}
+	if (access(FairServers::path(0).c_str(), W_OK) != 0) {
+		fire_say("missing", context.role, fmt::format("{} (CONFIG_SCHED_DEBUG): the CPUs stay up", FairServers::path(0)));
+		return;
+	}
+	const FairServers stopped(cpus);
 	while (!context.stop()) {
 		const auto cpu = 1 + context.random.below(cpus - 1);
 		const bool on = context.chance(2);
@@ -526,6 +575,8 @@ void plug_cpus(Context &context)
 		// EINVAL: it is so already
 		if (error != 0 && !short_of_memory(error) && error != EINVAL)
 			throw WorkloadError(fmt::format("writing {} to {}: {}", on, path(cpu), std::strerror(error)));
+		if (!on && error == 0)
+			context.board.unplugged.fetch_add(1);
 		context.step();
 		context.rest(200 + context.random.below(4000));
 	}

@@ -30,9 +30,13 @@ struct Board {
 	std::atomic<bool> calm;      // the machine's roles have ended and put things right
 	std::atomic<std::uint64_t> group_kills; // children killed in groups that are there to be killed
 	std::atomic<std::uint64_t> write_errors; // stretches of failing writes
+	std::atomic<std::uint64_t> read_errors;  // stretches of failing reads
+	std::atomic<std::uint64_t> bus_errors;   // processes that died of what could not be read
 	std::atomic<std::uint64_t> stuck;        // stretches of stuck requests
 	std::atomic<std::uint64_t> switched;     // switches of the series
 	std::atomic<std::uint64_t> swapoffs;
+	std::atomic<std::uint64_t> unplugged;    // CPUs taken down
+	std::atomic<std::uint64_t> moved_pages;  // by move_pages(), to the other node
 	Slot slot[slots];
 };
 
@@ -79,6 +83,9 @@ int write_text(const std::string &path, std::string_view text);
 bool read_text(const std::string &path, std::string &text);
 
 std::uint64_t fire_now_ns();
+
+// Its memory nodes, 1 where the kernel knows of none.
+unsigned memory_nodes();
 
 // The bodies of the roles. Each returns when the board says stop.
 void work_on_memory(Context &context);    // anon, thp, shmem, file, file-private, uffd

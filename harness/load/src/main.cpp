@@ -204,6 +204,8 @@ int main(int argc, char **argv)
 		command->add_option("--swap", fire.swaps, "a device to switch on and off as swap; its contents are lost; may be repeated")->allow_extra_args(false);
 		command->add_option("--dir", fire.directories, "a folder for files and swap files; may be repeated")->allow_extra_args(false);
 		command->add_option("--lossy", fire.lossy, "a modelled disk (its name) whose writes may fail: of swap only; may be repeated")->allow_extra_args(false);
+		command->add_flag("--read-errors", fire.read_errors,
+				  "their reads fail too: who needs what cannot be read gets SIGBUS, which is counted, and starts anew");
 		command->add_option("--corrupt-after", fire.corrupt_after, "a wrong byte on purpose, after N rounds")->group("");
 		command->add_option("--hang-after", fire.hang_after, "a hanging worker on purpose, after N rounds")->group("");
 		command->callback([&] { burns = true; });

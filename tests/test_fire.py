@@ -118,9 +118,10 @@ def keep(out: Path, step: str, seed: int, time: str, record: dict) -> None:
 
 
 def test_the_table_adds_up_what_is_there(script: ModuleType, tmp_path: Path) -> None:
-    progress = [{"event": "progress", "s": 90, "verified_pages": 1500000}, {"event": "progress", "s": 180, "verified_pages": 3000000, "pswpout": 50000}]
+    begin = {"event": "start", "seconds": 180}
+    progress = [begin, {"event": "progress", "s": 90, "verified_pages": 1500000}, {"event": "progress", "s": 400, "verified_pages": 3000000, "pswpout": 50000}]
     keep(tmp_path, "full", 1, "a", {"status": "PASS", "workload_events": progress})
-    keep(tmp_path, "full", 2, "b", {"status": "PANIC", "reason": "BUG: KASAN: x | y", "workload_events": progress[:1]})
+    keep(tmp_path, "full", 2, "b", {"status": "PANIC", "reason": "BUG: KASAN: x | y", "workload_events": progress[:2]})
     keep(tmp_path, "full", 2, "c", {"status": "NO-BOOT", "reason": "nothing", "workload_events": []})
     text = script.table(script.records(tmp_path))
     assert "| fire | full | fire | 3 | 2 | 4.5 | 0.05 | 1 | 1 NO-BOOT, 1 PANIC |" in text

@@ -335,6 +335,8 @@ void Fire::look_for_stalls()
 		for (unsigned thread = 0; thread < worker.role->threads; ++thread) {
 			const auto index = worker.first_slot + thread;
 			const auto &slot = board_->slot[index];
+			if (!slot.used)
+				continue;
 			auto &seen = watched_[index];
 			const auto steps = slot.steps.load();
 			if (steps != seen.steps || seen.since_ns == 0) {
@@ -534,6 +536,7 @@ void work_on_memory(Context &context)
 			}
 			if (thread == 0)
 				arena.verify_all(mine);
+			mine.slot.used = false; // nobody waits for its steps
 		} catch (...) {
 			_exit(status_of(std::current_exception(), context.role));
 		}

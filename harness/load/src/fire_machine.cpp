@@ -320,6 +320,7 @@ void turn_vm(Context &context)
 		std::string path;
 		std::vector<std::string> values;
 		unsigned rarity;
+		std::string first = {}; // as it was
 	};
 	std::vector<Knob> knobs = {
 		{"/sys/kernel/mm/lru_gen/enabled", {"0", "1", "3", "7"}, 4},
@@ -358,6 +359,13 @@ void turn_vm(Context &context)
 	});
 	if (!absent.empty())
 		fire_say("missing", context.role, absent);
+	for (auto &knob : knobs)
+		if (read_text(knob.path, knob.first)) { // "always [madvise] never"
+			if (const auto open = knob.first.find('['); open != std::string::npos)
+				knob.first = knob.first.substr(open + 1, knob.first.find(']') - open - 1);
+			while (!knob.first.empty() && knob.first.back() == '\n')
+				knob.first.pop_back();
+		}
 	if (memory_nodes() == 1)
 		fire_say("missing", context.role, "migration between nodes (move_pages): one node; compaction migrates instead");
 	while (!context.stop()) {
@@ -370,7 +378,10 @@ void turn_vm(Context &context)
 		context.step();
 		context.rest(context.random.below(150));
 	}
-	write_text("/sys/kernel/mm/ksm/run", "0");
+	// Some values make it slow to read everything back; what compacts or drops has nothing to read.
+	for (const auto &knob : knobs)
+		if (!knob.first.empty() && knob.path.find("drop_caches") == std::string::npos)
+			write_text(knob.path, knob.first);
 }
 
 void turn_swap(Context &context)

@@ -512,13 +512,15 @@ void work_on_memory(Context &context)
 		std::thread([&arena] { arena.answer_faults(); }).detach();
 	// Those that can live with failing system calls; the files' writers must not,
 	// as what fails there is the file system's to tell.
-	if (options.machine && role.kind != Kind::file && role.kind != Kind::file_private && role.kind != Kind::uffd)
-		write_text("/proc/self/make-it-fail", "1");
+	const bool may_fail = options.machine && role.kind != Kind::file && role.kind != Kind::file_private && role.kind != Kind::uffd;
 
 	const bool first = context.worker == 0;
 	const auto body = [&](unsigned thread) {
 		Context mine{options, context.board, (&context.slot)[thread], context.worker, context.role, context.bytes,
 			     fire_stream(options.seed, context.worker, thread)};
+		// Not before, or a second thread may never come to be.
+		if (may_fail)
+			write_text("/proc/thread-self/make-it-fail", "1");
 		try {
 			for (std::uint64_t round = 0; !mine.stop(); ++round) {
 				arena.act(mine, thread);

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# The numbers of the patches, which are the steps after base.
+STEPS = tuple(str(k + 1) for k, _ in enumerate((HERE.parent / "patches/6.12/series").read_text().split()))
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,15 @@ RUNS = {
     "random-dirty-ssd": Run("random-dirty", "base", ("--disk", "ssd-850pro")),
     "interleave": Run("interleave"),
     "fio": Run("fio-mmap-dirty"),
-    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors")},
+    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors", "disk-stalls")},
+    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "full") for name in ("truncate", "vmpressure")},
+    # A disk with many requests in hand at a time stands still with more of them.
+    "disk-stalls-ssd": Run(str(HERE / "proof" / "disk-stalls.toml"), "base,full", ("--disk", "ssd-850pro", "--passes", "20"), full=True),
+    "disk-stalls-mglru": Run(str(HERE / "proof" / "disk-stalls.toml"), "base,full", ("--lru", "mglru"), full=True),
     **{f"status/{name}": status(name) for name in STATUS},
     **{f"status/{name}": status(name, full=True) for name in STATUS_FULL},
+    "steps-on": Run("smoke", ",".join(STEPS), full=True),
+    "steps-off": Run("smoke", ",".join(STEPS), ("--config", str(HERE / "data" / "option-off.config")), full=True),
     "fire": Run("fire", "base,full", ("--seconds", "60"), full=True),
     "fire-read-errors": Run("fire-read-errors", "base,full", ("--seconds", "120"), full=True),
     **{f"status/{name}": status(name, full=True) for name in ("splat-warning", "splat-kasan")},

@@ -51,6 +51,38 @@ def test_write_errors_lose_nothing_and_stop_nothing(guests: Guests, step: str) -
     assert record["vmstat"]["oom_kill"] == 0
 
 
+def stood_still(guests: Guests, run: str, step: str) -> None:
+    record = guests.record(run, step)
+    assert record["status"] == "PASS"
+    assert record["vmstat"]["oom_kill"] == 0
+    # The stalls were there: on the guest's clock they alone take two minutes.
+    assert record["elapsed_s"] > 120
+
+
+@pytest.mark.guest("disk-stalls")
+@pytest.mark.parametrize("step", ["base", "full"])
+def test_a_disk_that_stands_still_for_a_minute_stops_nothing_for_good(guests: Guests, step: str) -> None:
+    """All wait, nobody is killed, nothing is lost, and writing goes on; and all that a second time."""
+    stood_still(guests, "disk-stalls", step)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("step", ["base", "full"])
+@pytest.mark.parametrize("run", [pytest.param(r, marks=pytest.mark.guest(r)) for r in ("disk-stalls-ssd", "disk-stalls-mglru")])
+def test_so_does_another_disk_and_the_other_lru(guests: Guests, run: str, step: str) -> None:
+    stood_still(guests, run, step)
+
+
+@pytest.mark.guest("truncate")
+def test_a_folio_may_lose_its_mapping_while_it_is_isolated(guests: Guests) -> None:
+    assert guests.record("truncate", "full")["status"] == "PASS"
+
+
+@pytest.mark.guest("vmpressure")
+def test_vmpressure_is_told_what_was_scanned(guests: Guests) -> None:
+    assert guests.record("vmpressure", "full")["status"] == "PASS"
+
+
 # The tools of the proof ----------------------------------------------------------------------------------
 
 

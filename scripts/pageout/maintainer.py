@@ -125,6 +125,7 @@ class Checker:
         self.home = home(base)
         self.src = self.home / "src"
         self.at = ""
+        self.ids: dict[str, str] = {}
         self.progress: Progress | None = None
 
     # -- the tree -------------------------------------------------------------------
@@ -264,7 +265,12 @@ class Checker:
             return value
 
     def tree_id(self, commit: str) -> str:
-        return git(self.base.repo, "rev-parse", f"{commit}^{{tree}}")
+        """What compilers see of a commit: the base, and the files that differ from it, but for documentation."""
+        if commit not in self.ids:
+            out = git(self.base.repo, "diff-tree", "-r", "--no-renames", self.base.commit, commit)
+            self.ids[commit] = digest(self.base.tree, *(line for line in out.splitlines()
+                                                        if not line.partition("\t")[2].startswith(("Documentation/", "MAINTAINERS"))))
+        return self.ids[commit]
 
     def compile(self, variant: Variant, cc: str, commit: str, sources: list[str], *flags: str) -> dict:
         """Build the sources' objects; {"status", "messages", "objects"}."""

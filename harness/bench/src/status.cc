@@ -177,6 +177,7 @@ std::vector<std::string> status_names()
 ConsoleFindings scan_console(std::string_view text)
 {
 	ConsoleFindings found;
+	bool of_group = false; // the OOM killer's latest words are a memory cgroup's: they lack the machine's Mem-Info
 
 	for (const auto& raw : split(text, '\n')) {
 		const std::string_view line = message_of(raw);
@@ -187,11 +188,17 @@ ConsoleFindings scan_console(std::string_view text)
 			found.booted = true;
 		if (contains_any(line, {"Kernel panic - not syncing"}))
 			note(found.panic, line);
-		if (contains_any(line, {"Out of memory: Killed process", "not syncing: Out of memory", "Out of memory: OOM victim", "Out of memory and no killable processes",
+		if (contains_any(line, {"Out of memory: Killed process", "not syncing: Out of memory", "Out of memory: OOM victim",
 					"System is deadlocked on memory"}))
 			note(found.oom, line);
 		if (contains_any(line, {"Memory cgroup out of memory: Killed process"}))
 			note(found.group_oom, line);
+		if (contains_any(line, {" invoked oom-killer: "}))
+			of_group = true;
+		else if (starts_with(line, "Mem-Info:"))
+			of_group = false;
+		else if (contains_any(line, {"Out of memory and no killable processes"}))
+			note(of_group ? found.group_oom : found.oom, line);
 		if (contains_any(line, {"blocked for more than", "soft lockup - CPU", "watchdog: BUG: soft lockup", "Watchdog detected hard LOCKUP",
 					"self-detected stall on CPU", "detected stalls on CPUs"}))
 			note(found.hung, line);

@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
 		Case{"kill_in_a_group", but([](Evidence& e) { e.oom_kills = 1; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\n"); }), Status::oom, "process 7"},
 		Case{"kill_in_a_group_that_is_there_for_it", but([](Evidence& e) { e.oom_kills = 1; e.group_kills = true; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\n"); }), Status::pass, ""},
 		Case{"kill_beside_those_of_groups", but([](Evidence& e) { e.oom_kills = 2; e.group_kills = true; e.console = scan_console("Memory cgroup out of memory: Killed process 7 (x)\nOut of memory: Killed process 8 (y)\n"); }), Status::oom, "process 8"},
+		Case{"group_with_nobody_left_to_kill", but([](Evidence& e) { e.group_kills = true; e.console = scan_console("x invoked oom-killer: gfp_mask=0x0\nOut of memory and no killable processes...\n"); }), Status::pass, ""},
+		Case{"machine_with_nobody_left_to_kill", but([](Evidence& e) { e.group_kills = true; e.console = scan_console("x invoked oom-killer: gfp_mask=0x0\nMem-Info:\nOut of memory and no killable processes...\n"); }), Status::oom, "no killable"},
 		Case{"splat_beside_a_failure", but([](Evidence& e) { e.result = GuestResult{"WORKLOAD-FAILED", "signal 11", 0, 11}; e.console = scan_console("BUG: KASAN: x\n"); }), Status::workload_failed, "KASAN"},
 		Case{"dropped", but([](Evidence& e) { e.trace_dropped = 7; }), Status::trace_dropped, "7"},
 		Case{"damaged_trace", but([](Evidence& e) { e.trace_damage = "cut at byte 5"; }), Status::trace_dropped, "byte 5"},

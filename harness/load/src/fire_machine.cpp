@@ -610,6 +610,14 @@ void fail_allocations(Context &context)
 		else
 			fire_say("missing", context.role, name);
 	}
+	// Not of vmap_area: a new chunk of per-CPU memory takes one that cannot wait (va_clip()), and
+	// the kernel warns when it gets none. Each cache has to be named, then; those that
+	// are merged with others cannot be (slab_nomerge).
+	const std::string slab = "/sys/kernel/debug/failslab/", caches = "/sys/kernel/slab/";
+	for (const auto &name : folders_of(caches))
+		if (name != "vmap_area")
+			write_text(caches + name + "/failslab", "1");
+	write_text(slab + "cache-filter", "Y");
 	const auto off = [&] {
 		for (const auto &folder : folders)
 			write_text(folder + "probability", "0");

@@ -704,6 +704,8 @@ void Arena::verify_all(Context &context)
 	context.doing("verifying everything");
 	for (auto &chunk : chunks_) {
 		const Guard guard(chunk.lock, true);
+		// Many reads at once: one after the other, each waits for the host to wake the guest.
+		madvise(chunk.address, chunk.pages * page_size, MADV_WILLNEED);
 		for (std::uint64_t i = 0; i < chunk.pages; ++i) {
 			verify(context, chunk, i);
 			if (i % 64 == 0)

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -542,11 +543,21 @@ class FairServers {
 public:
 	explicit FairServers(std::uint64_t cpus) : cpus_(cpus)
 	{
-		for (std::uint64_t cpu = 0; cpu < cpus_; ++cpu)
+		cpu_set_t all;
+		sched_getaffinity(0, sizeof all, &all);
+		for (std::uint64_t cpu = 0; cpu < cpus_; ++cpu) {
+			// On that CPU, whose server is started then, as a fair task runs there: to stop
+			// one that had stopped already is warned of (task_non_contending()).
+			cpu_set_t there;
+			CPU_ZERO(&there);
+			CPU_SET(cpu, &there);
+			sched_setaffinity(0, sizeof there, &there);
 			if (const int error = write_text(path(cpu), "0"); error != 0)
 				throw WorkloadError(fmt::format("{}: {}", path(cpu), std::strerror(error)));
+		}
+		sched_setaffinity(0, sizeof all, &all);
 	}
-	// With all CPUs up again: the kernel's own 50 ms of each second.
+	// With all CPUs up again: the kernel's own 50 ms of each second. A server without runtime is not stopped again.
 	~FairServers()
 	{
 		for (std::uint64_t cpu = 0; cpu < cpus_; ++cpu)

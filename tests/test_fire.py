@@ -120,13 +120,14 @@ def keep(out: Path, step: str, seed: int, time: str, record: dict) -> None:
 def test_the_table_adds_up_what_is_there(script: ModuleType, tmp_path: Path) -> None:
     begin = {"event": "start", "seconds": 180}
     progress = [begin, {"event": "progress", "s": 90, "verified_pages": 1500000}, {"event": "progress", "s": 400, "verified_pages": 3000000, "pswpout": 50000}]
-    keep(tmp_path, "full", 1, "a", {"status": "PASS", "workload_events": progress})
-    keep(tmp_path, "full", 2, "b", {"status": "PANIC", "reason": "BUG: KASAN: x | y", "workload_events": progress[:2]})
+    kernel = {"kernel_key": "0123abcdef"}
+    keep(tmp_path, "full", 1, "a", {"status": "PASS", "environment": kernel, "workload_events": progress})
+    keep(tmp_path, "full", 2, "b", {"status": "PANIC", "environment": kernel, "reason": "BUG: KASAN: x | y", "workload_events": progress[:2]})
     keep(tmp_path, "full", 2, "c", {"status": "NO-BOOT", "reason": "nothing", "workload_events": []})
     text = script.table(script.records(tmp_path))
-    assert "| fire | full | fire | 3 | 2 | 4.5 | 0.05 | 1 | 1 NO-BOOT, 1 PANIC |" in text
-    assert "| fire | full | all | 3 | 2 | 4.5 | 0.05 | 1 | 1 NO-BOOT, 1 PANIC |" in text
-    assert "| fire | full | fire | 1 | PASS | 3.0 | 3.00 | 0.05 |" in text
+    assert "| fire | full | fire | 0123abcd | 2 | 2 | 4.5 | 0.05 | 1 | 1 PANIC |" in text
+    assert "| fire | full | fire | - | 1 | 1 | 0.0 | 0.00 | 0 | 1 NO-BOOT |" in text
+    assert "| fire | full | fire | 0123abcd | 1 | PASS | 3.0 | 3.00 | 0.05 |" in text
     assert "BUG: KASAN: x / y" in text
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pageout.series import all_steps
+
 HERE = Path(__file__).resolve().parent
 # The numbers of the patches, which are the steps after base.
-STEPS = tuple(str(k + 1) for k, _ in enumerate((HERE.parent / "patches/6.12/series").read_text().split()))
+STEPS = tuple(step.name for step in all_steps() if step.name.isdigit())
 
 
 @dataclass(frozen=True)

@@ -137,12 +137,16 @@ def test_without_any_run_the_table_is_an_error(tmp_path: Path) -> None:
     assert str(tmp_path) in result.stderr
 
 
+def last_progress(record: dict) -> dict:
+    return [e for e in record["workload_events"] if e.get("event") == "progress"][-1]
+
+
 @pytest.mark.full
 @pytest.mark.guest("fire")
 def test_fire_in_a_guest(guests: Guests) -> None:
     for step in ("base", "full"):
         record = guests.record("fire", step)
-        last = [e for e in record["workload_events"] if e.get("event") == "progress"][-1]
+        last = last_progress(record)
         for name in ("pswpout", "pswpin", "swapoffs", "group_kills", "stuck", "failing_writes", "unplugged", "moved_pages"):
             assert last[name] > 0, name
         assert last["bus_errors"] == 0
@@ -157,8 +161,7 @@ def test_fire_in_a_guest(guests: Guests) -> None:
 def test_what_cannot_be_read_ends_only_who_needs_it(guests: Guests) -> None:
     """Reads of a swap disk fail: SIGBUS for whoever touches the page, and every byte that is read is right."""
     for step in ("base", "full"):
-        record = guests.record("fire-read-errors", step)
-        last = [e for e in record["workload_events"] if e.get("event") == "progress"][-1]
+        last = last_progress(guests.record("fire-read-errors", step))
         assert last["failing_reads"] > 0 and last["bus_errors"] > 0 and last["verified_pages"] > 0, last
 
 

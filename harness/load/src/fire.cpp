@@ -368,9 +368,8 @@ bool Fire::any_left(bool machine_only) const
 // takes its place, with the same choices to make and fresh memory.
 bool Fire::survives(Worker &worker, int status)
 {
-	if (!options_.read_errors || !has_memory(*worker.role) || !WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+	if (!has_memory(*worker.role) || !died_of_read_error(options_, *board_, status))
 		return false;
-	board_->bus_errors.fetch_add(1);
 	// Its children go with it (PR_SET_PDEATHSIG), its threads have.
 	if (!board_->stop) {
 		worker.ended = false;
@@ -548,6 +547,14 @@ void work_on_memory(Context &context)
 		threads.emplace_back(body, thread);
 	body(0);
 	_exit(0); // uffd's handler still waits
+}
+
+bool died_of_read_error(const FireOptions &options, Board &board, int status)
+{
+	if (!options.read_errors || !WIFSIGNALED(status) || WTERMSIG(status) != SIGBUS)
+		return false;
+	board.bus_errors.fetch_add(1);
+	return true;
 }
 
 unsigned memory_nodes()

@@ -609,10 +609,8 @@ void Arena::reap(Context &context, unsigned thread, unsigned leave)
 		children.erase(children.begin());
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
-		if (context.options.read_errors && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) {
-			context.board.bus_errors.fetch_add(1);
+		if (died_of_read_error(context.options, context.board, status))
 			continue;
-		}
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 			throw WorkloadError(WIFSIGNALED(status)
 						    ? fmt::format("a forked child of {} died of signal {}", context.role, WTERMSIG(status))

@@ -203,10 +203,8 @@ void reap_members(Context &context, Group &group, bool wait)
 			return true;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
-		if (context.options.read_errors && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) {
-			context.board.bus_errors.fetch_add(1);
+		if (died_of_read_error(context.options, context.board, status))
 			return true;
-		}
 		throw WorkloadError(fmt::format("a process of a group ended with {} {}", WIFSIGNALED(status) ? "signal" : "status",
 						WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)));
 	});

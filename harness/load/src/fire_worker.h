@@ -84,6 +84,10 @@ bool read_text(const std::string &path, std::string &text);
 
 std::uint64_t fire_now_ns();
 
+// Did a process that ended with `status` die of what could not be read, where that is
+// meant to be? Counts it.
+bool died_of_read_error(const FireOptions &options, Board &board, int status);
+
 // Its memory nodes, 1 where the kernel knows of none.
 unsigned memory_nodes();
 

@@ -204,10 +204,27 @@ static void shorter_run_test(struct kunit *test)
 
 static void neighbour_limit_test(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(0), 0UL);
-	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(7), 0UL);
-	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8), 1UL);
-	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000), 1000UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(0, 8000, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(7, 8000, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8, 8000, 0), 1UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 8000, 0), 1000UL);
+	/* where slots run out few pages may hold both a slot and memory */
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 0, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 7, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 800, 0), 100UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 800, 400), 50UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 800, 800), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 800, 801), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 0, 9000), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, ULONG_MAX, 9000), 1000UL);
+}
+
+static void worth_a_look_test(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(0));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(64));
+	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(65));
+	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(ULONG_MAX));
 }
 
 static void take_neighbour_test(struct kunit *test)
@@ -235,6 +252,7 @@ static struct kunit_case pageout_cluster_cases[] = {
 	KUNIT_CASE(cluster_valid_test),
 	KUNIT_CASE(shorter_run_test),
 	KUNIT_CASE(neighbour_limit_test),
+	KUNIT_CASE(worth_a_look_test),
 	KUNIT_CASE(take_neighbour_test),
 	{}
 };

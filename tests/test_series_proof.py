@@ -51,6 +51,30 @@ def test_write_errors_lose_nothing_and_stop_nothing(guests: Guests, step: str) -
     assert record["vmstat"]["oom_kill"] == 0
 
 
+@pytest.mark.guest("fragmented")
+@pytest.mark.parametrize("step", ["base", "full"])
+def test_swap_that_is_full_kills_nobody(guests: Guests, step: str) -> None:
+    """The series once lost the memory of what was read ahead or written and had its slot: 2164 pages of 39 MB."""
+    record = guests.record("fragmented", step)
+    assert record["status"] == "PASS"
+    assert record["vmstat"]["oom_kill"] == 0
+
+
+@pytest.mark.guest("swap-limit")
+def test_a_limit_of_swap_leaves_no_slot_behind(guests: Guests) -> None:
+    assert guests.record("swap-limit", "full")["status"] == "PASS"
+
+
+@pytest.mark.guest("in-flight")
+def test_writes_that_have_ended_are_under_way_no_more(guests: Guests) -> None:
+    assert guests.record("in-flight", "full")["status"] == "PASS"
+
+
+@pytest.mark.guest("kept-order")
+def test_what_is_held_back_comes_back(guests: Guests) -> None:
+    assert guests.record("kept-order", "full")["status"] == "PASS"
+
+
 def stood_still(guests: Guests, run: str, step: str) -> None:
     record = guests.record(run, step)
     assert record["status"] == "PASS"

@@ -217,14 +217,23 @@ static void neighbour_limit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 800, 801), 0UL);
 	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, 0, 9000), 0UL);
 	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(8000, ULONG_MAX, 9000), 1000UL);
+	/* what is in use keeps its slot and is not waited for */
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(800, 2000, 9000), 100UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(800, 1200, 9000), 50UL);
+	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(800, 800, 9000), 0UL);
 }
 
 static void worth_a_look_test(struct kunit *test)
 {
-	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(0));
-	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(64));
-	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(65));
-	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(ULONG_MAX));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(0, 0));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(64, 64));
+	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(65, 65));
+	/* 64 are looked at for one at the most */
+	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(65, 64 * 65 - 1));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(65, 64 * 65));
+	KUNIT_EXPECT_TRUE(test, pageout_worth_a_look(1001, 64000));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(1000, 64000));
+	KUNIT_EXPECT_FALSE(test, pageout_worth_a_look(64, ULONG_MAX));
 }
 
 static void take_neighbour_test(struct kunit *test)

@@ -43,7 +43,7 @@ def test_shell_is_clean() -> None:
 
 
 def test_python_is_clean() -> None:
-    result = command("pyflakes3", *(p for p in FILES if p.suffix == ".py"), *(ROOT / "scripts" / n for n in ("series-check", "coverage", "oom-sweep", "mutations")))
+    result = command("pyflakes3", *(p for p in FILES if p.suffix == ".py" or p.read_bytes()[:40].startswith(b"#!/usr/bin/python3")))
     assert result.returncode == 0, result.stdout
 
 

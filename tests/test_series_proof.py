@@ -7,8 +7,11 @@ import base64
 import importlib.machinery
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -175,6 +178,28 @@ def test_help_and_wrong_names(name: str) -> None:
     wrong = command(path, "--only", "no-such-thing")
     assert wrong.returncode == 1 and "no-such-thing" in wrong.stderr and "Traceback" not in wrong.stderr
     assert command(path, "--no-such-option").returncode == 2
+
+
+def test_no_guest_outlives_who_has_started_it(tmp_path: Path) -> None:
+    """A driver that is killed has no chance to end what it has started; pageout-bench ends its guests when it gets SIGINT."""
+    programs, pid = tmp_path / "bin", tmp_path / "pid"
+    programs.mkdir()
+    bench = programs / "pageout-bench"
+    bench.write_text(f"#!/bin/sh\ntrap 'rm {pid}; exit 130' INT\necho $$ >{pid}.new && mv {pid}.new {pid}\n"
+                     "while :; do sleep 0.1; done\n")
+    bench.chmod(0o755)
+    with subprocess.Popen([ROOT / "scripts/oom-sweep", "--only", "1-comfortable", "--out", tmp_path / "out"], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, env={**os.environ, "PAGEOUT_BIN": str(programs)}) as driver:
+        soon(pid.exists)
+        driver.kill()
+    soon(lambda: not pid.exists())
+
+
+def soon(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_what_differs_from_vanilla_is_explained_or_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
+# PAGEOUT_BIN: programs that nobody rebuilds while hours of runs go on.
+BIN = Path(os.environ.get("PAGEOUT_BIN") or ROOT / "build/bin")
+
+
+def bench(*words: str) -> list[str]:
+    """The command of a pageout-bench that ends, as by Ctrl-C, when its caller is gone, however that came: no stray guest."""
+    return ["setpriv", "--pdeathsig", "INT", "--", str(BIN / "pageout-bench"), *words]
 
 
 class Failure(Exception):

@@ -185,8 +185,18 @@ def test_no_guest_outlives_who_has_started_it(tmp_path: Path) -> None:
     programs, pid = tmp_path / "bin", tmp_path / "pid"
     programs.mkdir()
     bench = programs / "pageout-bench"
-    bench.write_text(f"#!/bin/sh\ntrap 'rm {pid}; exit 130' INT\necho $$ >{pid}.new && mv {pid}.new {pid}\n"
-                     "while :; do sleep 0.1; done\n")
+    # Python, as a shell cannot trap a signal that was ignored when it began, which is so in the background of another one.
+    bench.write_text(f"""#!/usr/bin/python3
+import os, pathlib, signal, time
+pid = pathlib.Path({str(pid)!r})
+def end(*_):
+    pid.unlink()
+    os._exit(130)
+signal.signal(signal.SIGINT, end)
+pid.write_text("")
+while True:
+    time.sleep(0.1)
+""")
     bench.chmod(0o755)
     with subprocess.Popen([ROOT / "scripts/oom-sweep", "--only", "1-comfortable", "--out", tmp_path / "out"], stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env={**os.environ, "PAGEOUT_BIN": str(programs)}) as driver:

@@ -9,18 +9,18 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# PAGEOUT_BIN: the same tests on programs built otherwise, with sanitizers for one.
-BIN = Path(os.environ.get("PAGEOUT_BIN") or ROOT / "build" / "bin").resolve()
 OUT = ROOT / "build" / "check"
 sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "tests"))
 
+from pageout.common import BIN  # noqa: E402
 from runs import RUNS  # noqa: E402
 
 
@@ -30,6 +30,16 @@ def command(*argv: str | Path, env: dict[str, str] | None = None, timeout_s: flo
     return subprocess.run([str(a) for a in argv], cwd=cwd, env={**os.environ, **(env or {})}, input=stdin,
                           stdin=subprocess.DEVNULL if stdin is None else None, capture_output=True, text=True,
                           errors="replace", timeout=timeout_s, check=False)
+
+
+def soon(is_so: Callable[[], bool], within_s: float = 60) -> bool:
+    """Wait until that is so; False if it does not become so in time."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if is_so():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def kernel_py(*argv: str | Path, **more: object) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import BIN, ROOT, Guests, bench, command
+from conftest import BIN, ROOT, Guests, bench, command, soon
 
 SMOKE = ("run", "--scenario", "smoke", "--steps", "base")
 
@@ -52,16 +52,15 @@ def emulator_of(process: subprocess.Popen[str]) -> int:
     raise AssertionError("no emulator within ten minutes")
 
 
+def ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def gone(pid: int, within_s: float = 15) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.1)
-    return False
+    return soon(lambda: ended(pid), within_s)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -111,10 +110,9 @@ def test_killed_at_any_moment_it_leaves_nothing_half_done(tmp_path: Path, after_
     time.sleep(after_s)
     process.kill()
     process.communicate(timeout=60)
-    deadline = time.monotonic() + 15
     # The emulator's console is a file in the folder of the run.
-    while (left := processes_with(str(tmp_path))) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    soon(lambda: not processes_with(str(tmp_path)), 15)
+    left = processes_with(str(tmp_path))
     assert not left, [Path(f"/proc/{p}/cmdline").read_bytes().replace(b"\0", b" ")[:200] for p in left]
     assert not list(tmp_path.rglob("record.json"))
     assert not (tmp_path / "base" / "1").exists(), "a folder under its final name is a whole one"

@@ -10,13 +10,11 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from conftest import ROOT, Guests, command
+from conftest import ROOT, Guests, command, soon
 from pageout import maintainer
 from pageout.common import Failure
 
@@ -39,6 +37,13 @@ def script(name: str) -> ModuleType:
 # Guests ------------------------------------------------------------------------------------------------
 
 
+def killed_nobody(guests: Guests, run: str, step: str) -> dict:
+    record = guests.record(run, step)
+    assert record["status"] == "PASS"
+    assert record["vmstat"]["oom_kill"] == 0
+    return record
+
+
 @pytest.mark.guest("invariants")
 @pytest.mark.parametrize("step", ["base", "full"])
 def test_when_all_is_quiet_nothing_is_left(guests: Guests, step: str) -> None:
@@ -49,18 +54,14 @@ def test_when_all_is_quiet_nothing_is_left(guests: Guests, step: str) -> None:
 @pytest.mark.guest("disk-errors")
 @pytest.mark.parametrize("step", ["base", "full"])
 def test_write_errors_lose_nothing_and_stop_nothing(guests: Guests, step: str) -> None:
-    record = guests.record("disk-errors", step)
-    assert record["status"] == "PASS"
-    assert record["vmstat"]["oom_kill"] == 0
+    killed_nobody(guests, "disk-errors", step)
 
 
 @pytest.mark.guest("fragmented")
 @pytest.mark.parametrize("step", ["base", "full"])
 def test_swap_that_is_full_kills_nobody(guests: Guests, step: str) -> None:
     """The series once lost the memory of what was read ahead or written and had its slot: 2164 pages of 39 MB."""
-    record = guests.record("fragmented", step)
-    assert record["status"] == "PASS"
-    assert record["vmstat"]["oom_kill"] == 0
+    killed_nobody(guests, "fragmented", step)
 
 
 @pytest.mark.guest("swap-limit")
@@ -79,9 +80,7 @@ def test_what_is_held_back_comes_back(guests: Guests) -> None:
 
 
 def stood_still(guests: Guests, run: str, step: str) -> None:
-    record = guests.record(run, step)
-    assert record["status"] == "PASS"
-    assert record["vmstat"]["oom_kill"] == 0
+    record = killed_nobody(guests, run, step)
     # The stalls were there: on the guest's clock they alone take two minutes.
     assert record["elapsed_s"] > 120
 
@@ -200,16 +199,9 @@ while True:
     bench.chmod(0o755)
     with subprocess.Popen([ROOT / "scripts/oom-sweep", "--only", "1-comfortable", "--out", tmp_path / "out"], stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env={**os.environ, "PAGEOUT_BIN": str(programs)}) as driver:
-        soon(pid.exists)
+        assert soon(pid.exists)
         driver.kill()
-    soon(lambda: not pid.exists())
-
-
-def soon(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    assert soon(lambda: not pid.exists())
 
 
 def test_what_differs_from_vanilla_is_explained_or_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
-# PAGEOUT_BIN: programs that nobody rebuilds while hours of runs go on.
-BIN = Path(os.environ.get("PAGEOUT_BIN") or ROOT / "build/bin")
+# PAGEOUT_BIN: programs that nobody rebuilds while hours of runs go on, or built otherwise, with sanitizers for one.
+BIN = Path(os.environ.get("PAGEOUT_BIN") or ROOT / "build/bin").resolve()
 
 
 def bench(*words: str) -> list[str]:

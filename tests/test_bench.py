@@ -179,6 +179,12 @@ def test_the_disk_keeps_its_modelled_time(guests: Guests) -> None:
     assert many["late_over_1us"] <= many["requests"] // 100 and many["late_max_ns"] < 5_000, many
 
 
+@pytest.mark.guest("let-go")
+def test_the_disk_lets_go_by_itself(guests: Guests) -> None:
+    """Fire once stood still for good: the task that was to let go of the requests waited for one of them."""
+    assert guests.record("let-go")["status"] == "PASS"
+
+
 @pytest.mark.guest("random-dirty")
 def test_the_table(guests: Guests) -> None:
     result = bench("compare", guests.folder("random-dirty"))

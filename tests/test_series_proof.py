@@ -69,6 +69,12 @@ def test_a_limit_of_swap_leaves_no_slot_behind(guests: Guests) -> None:
     assert guests.record("swap-limit", "full")["status"] == "PASS"
 
 
+@pytest.mark.guest("pinned")
+def test_pinned_pages_leave_no_slot_behind(guests: Guests) -> None:
+    """They are counted for a run of slots and take none of it."""
+    assert guests.record("pinned", "full")["status"] == "PASS"
+
+
 @pytest.mark.guest("in-flight")
 def test_writes_that_have_ended_are_under_way_no_more(guests: Guests) -> None:
     assert guests.record("in-flight", "full")["status"] == "PASS"

@@ -44,6 +44,8 @@
 #define FAIL_READ		1U
 #define FAIL_WRITE		2U
 
+#define STICK_MAX_MS		3600000U
+
 /*
  * A timer acts some hundreds of instructions after the time it is set to. The
  * least that was ever seen is what the way to it always costs; the timer is set
@@ -101,6 +103,7 @@ struct simdisk {
 	bool never_stick;		/* on its way out */
 	struct list_head stuck;		/* commands whose completion is held */
 	struct bio_list stuck_bios;	/* the same for a synchronous disk */
+	struct timer_list stick_end;	/* lets them go where a time was given */
 
 	struct simdisk_tally tally;
 };
@@ -348,6 +351,13 @@ static void release_stuck(struct simdisk *sd, blk_status_t status)
 			bio->bi_status = status;
 		bio_endio(bio);
 	}
+}
+
+static void stick_end(struct timer_list *timer)
+{
+	struct simdisk *sd = from_timer(sd, timer, stick_end);
+
+	release_stuck(sd, BLK_STS_OK);
 }
 
 /* ---- A disk of requests ------------------------------------------------ */
@@ -733,23 +743,38 @@ static ssize_t stick_write(struct file *file, const char __user *from, size_t co
 {
 	struct simdisk *sd = ((struct seq_file *)file->private_data)->private;
 	unsigned long flags;
-	char buf[32], *line;
+	char buf[64], *line, *word;
+	unsigned int ms = 0;
 	u64 number;
 
 	line = copy_line(from, count, buf, sizeof(buf));
 	if (IS_ERR(line))
 		return PTR_ERR(line);
-	if (kstrtou64(line, 0, &number)) {
+	word = strsep(&line, " ");
+	if (kstrtou64(word, 0, &number)) {
 		pr_err("%s: stick: '%s' is not a number of requests to hold (0 lets all go)\n",
-		       sd->name, line);
+		       sd->name, word);
 		return -EINVAL;
 	}
+	if (line && (kstrtouint(line, 0, &ms) || !ms || ms > STICK_MAX_MS)) {
+		pr_err("%s: stick: '%s' is not a number of milliseconds to hold them, 1 to %u (without it they are held until 0 is written)\n",
+		       sd->name, line, STICK_MAX_MS);
+		return -EINVAL;
+	}
+	/* what an earlier line said of the end does not hold for this one */
+	del_timer_sync(&sd->stick_end);
 	if (!number) {
 		release_stuck(sd, BLK_STS_OK);
 		return count;
 	}
 	spin_lock_irqsave(&sd->lock, flags);
 	sd->to_stick = number;
+	/*
+	 * The writer's own memory may wait for a request that is held, be it in
+	 * swap or under migration, so that it never comes to let it go.
+	 */
+	if (ms && !sd->never_stick)
+		mod_timer(&sd->stick_end, jiffies + msecs_to_jiffies(ms));
 	spin_unlock_irqrestore(&sd->lock, flags);
 	return count;
 }
@@ -1106,6 +1131,7 @@ static int add_disk_from_line(char *text)
 	INIT_LIST_HEAD(&sd->done);
 	INIT_WORK(&sd->end_work, end_requests);
 	bio_list_init(&sd->stuck_bios);
+	timer_setup(&sd->stick_end, stick_end, 0);
 	hrtimer_init(&sd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 	sd->timer.function = timer_fired;
 	sd->armed_ns = SIMDISK_NEVER;
@@ -1173,6 +1199,7 @@ static int remove_disk(struct simdisk *sd, bool force)
 	spin_lock_irqsave(&sd->lock, flags);
 	sd->never_stick = true;
 	spin_unlock_irqrestore(&sd->lock, flags);
+	del_timer_sync(&sd->stick_end);
 	release_stuck(sd, BLK_STS_IOERR);
 	if (force)
 		blk_mark_disk_dead(disk);

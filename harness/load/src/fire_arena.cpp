@@ -346,9 +346,27 @@ void Arena::advise(Context &context, Chunk &chunk)
 		fail(one.name);
 }
 
+MigrationTurn::MigrationTurn(Board &board) : board_(board), thread_(int(syscall(SYS_gettid)))
+{
+	int holder = 0;
+	mine_ = board_.migrating.compare_exchange_strong(holder, thread_);
+	// One that died meanwhile, of what it could not read, does not give its turn back.
+	if (!mine_ && syscall(SYS_tkill, holder, 0) != 0 && errno == ESRCH)
+		mine_ = board_.migrating.compare_exchange_strong(holder, thread_);
+}
+
+MigrationTurn::~MigrationTurn()
+{
+	if (mine_)
+		board_.migrating.store(0);
+}
+
 // To another node and back: page by page, a range by its policy, or all of the process.
 void Arena::migrate(Context &context, Chunk &chunk)
 {
+	const MigrationTurn turn(context.board);
+	if (!turn)
+		return;
 	const Range r = range(context, chunk, 512);
 	const unsigned node = unsigned(context.random.below(nodes_));
 	const unsigned long mask = 1ul << node, all = (1ul << nodes_) - 1;

@@ -447,9 +447,15 @@ void break_disks(Context &context)
 		} else {
 			const auto &name = all[context.random.below(all.size())];
 			context.doing("sticking requests");
-			if (write_text(folder + name + "/stick", std::to_string(1 + context.random.below(64))) == 0)
+			// The disk ends it by itself: this process may come to wait for what it holds, for its own
+			// pages migrate and are reclaimed as all others' are.
+			const auto count = 1 + context.random.below(64);
+			const auto ms = 200 + context.random.below(5000);
+			if (const int error = write_text(folder + name + "/stick", fmt::format("{} {}", count, ms)); error == 0)
 				context.board.stuck.fetch_add(1);
-			context.rest(200 + context.random.below(5000));
+			else if (error != ENOENT)
+				throw WorkloadError(fmt::format("\"{} {}\" to {}{}/stick: {}", count, ms, folder, name, std::strerror(error)));
+			context.rest(ms);
 			write_text(folder + name + "/stick", "0");
 		}
 		context.step();

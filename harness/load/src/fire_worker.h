@@ -37,7 +37,25 @@ struct Board {
 	std::atomic<std::uint64_t> swapoffs;
 	std::atomic<std::uint64_t> unplugged;    // CPUs taken down
 	std::atomic<std::uint64_t> moved_pages;  // by move_pages(), to the other node
+	std::atomic<int> migrating;  // the thread that migrates its pages, 0: none; see MigrationTurn
 	Slot slot[slots];
+};
+
+// One thread at a time migrates pages of its own: two that migrate in opposite directions can wait for
+// each other for good in vanilla. Each has isolated what it migrates, of its node; an allocation on the
+// other node then finds too much isolated there, and isolate_migratepages_block() waits until it is less.
+class MigrationTurn {
+public:
+	explicit MigrationTurn(Board &board);
+	~MigrationTurn();
+	MigrationTurn(const MigrationTurn &) = delete;
+	MigrationTurn &operator=(const MigrationTurn &) = delete;
+	explicit operator bool() const { return mine_; }
+
+private:
+	Board &board_;
+	int thread_;
+	bool mine_;
 };
 
 struct Context {

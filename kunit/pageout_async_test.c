@@ -69,6 +69,15 @@ static void limit_follows_memory_test(struct kunit *test)
  * Nobody goes away with nothing because something is queued: that could be
  * taken for progress for ever.
  */
+static void slow_is_not_stuck_test(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, pageout_queue_moves(0));
+	KUNIT_EXPECT_TRUE(test, pageout_queue_moves(9 * HZ));
+	KUNIT_EXPECT_TRUE(test, pageout_queue_moves(10 * HZ - 1));
+	KUNIT_EXPECT_FALSE(test, pageout_queue_moves(10 * HZ));
+	KUNIT_EXPECT_FALSE(test, pageout_queue_moves(ULONG_MAX));
+}
+
 static void enough_test(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, pageout_async_enough(0, 1000, 32));
@@ -93,6 +102,7 @@ static struct kunit_case pageout_async_cases[] = {
 	KUNIT_CASE(not_for_one_test),
 	KUNIT_CASE(queue_is_bounded_test),
 	KUNIT_CASE(limit_follows_memory_test),
+	KUNIT_CASE(slow_is_not_stuck_test),
 	KUNIT_CASE(enough_test),
 	KUNIT_CASE(own_part_is_enough_test),
 	{}

@@ -38,7 +38,7 @@ static void trouble_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pageout_trouble(12, ULONG_MAX, 1), 0);
 }
 
-/* Nothing is put off for more than three passes, nor in the last four. */
+/* Nothing is put off for more than three passes, nor in kswapd's last four, of which the last is at priority 1. */
 static void calm_test(struct kunit *test)
 {
 	int priority, trouble;
@@ -46,7 +46,7 @@ static void calm_test(struct kunit *test)
 	for (priority = 0; priority <= DEF_PRIORITY; priority++)
 		for (trouble = -DEF_PRIORITY; trouble <= DEF_PRIORITY; trouble++)
 			KUNIT_EXPECT_EQ(test, pageout_calm(priority, trouble),
-					trouble <= 2 && priority >= 4);
+					trouble <= 2 && priority > 4);
 }
 
 /*
@@ -60,7 +60,7 @@ static void scans_end_without_sparing_test(struct kunit *test)
 
 	for (reclaimable = 1; reclaimable; reclaimable <<= 1) {
 		for (to_reclaim = 1; to_reclaim; to_reclaim <<= 1) {
-			for (priority = 0; priority < 4; priority++) {
+			for (priority = 0; priority <= 4; priority++) {
 				trouble = pageout_trouble(priority, reclaimable,
 							  to_reclaim);
 				KUNIT_ASSERT_FALSE(test, pageout_calm(priority,

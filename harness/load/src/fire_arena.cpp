@@ -407,7 +407,10 @@ void Arena::migrate(Context &context, Chunk &chunk)
 void Arena::drop(Context &context, Chunk &chunk)
 {
 	const Range r = range(context, chunk, chunk.pages);
-	const bool free = !is_shared() && kind_ != Kind::file_private && kind_ != Kind::uffd && context.chance(2);
+	// Not while a child has the same pages. What vanilla has read from a synchronous swap device is clean, in
+	// the page table and in the folio; MADV_FREE does not ask who else maps it, and the child's is dropped too.
+	const bool free = !is_shared() && kind_ != Kind::file_private && kind_ != Kind::uffd && context.chance(2) &&
+			  __atomic_load_n(&chunk.children, __ATOMIC_RELAXED) == 0;
 	const bool punch = is_shared() && context.chance(2);
 	int result;
 	if (punch) {
@@ -622,8 +625,9 @@ void Arena::reap(Context &context, unsigned thread, unsigned leave)
 	while (children.size() > leave) {
 		context.doing("waiting for a child");
 		int status;
-		if (waitpid(children.front(), &status, 0) != children.front())
+		if (waitpid(children.front().pid, &status, 0) != children.front().pid)
 			fail("waitpid");
+		__atomic_fetch_sub(&children.front().chunk->children, 1, __ATOMIC_RELAXED);
 		children.erase(children.begin());
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 			throw ReportedCorruption();
@@ -674,7 +678,8 @@ void Arena::fork_child(Context &context, Chunk &chunk, unsigned thread)
 		}
 		_exit(status);
 	}
-	children_[thread].push_back(pid);
+	__atomic_fetch_add(&chunk.children, 1, __ATOMIC_RELAXED);
+	children_[thread].push_back({pid, &chunk});
 	if (is_shared()) // it must not see our stores half done
 		reap(context, thread, 0);
 }

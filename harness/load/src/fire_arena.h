@@ -36,6 +36,7 @@ struct Chunk {
 	std::uint64_t first = 0;       // number of its page 0 in the arena
 	std::uint64_t offset = 0;      // in the file, bytes
 	std::unique_ptr<PageState[]> state;
+	unsigned children = 0;         // forked and not yet reaped, which share its pages; atomic
 	pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP; // or whoever moves memory waits for ever
 };
 
@@ -95,7 +96,11 @@ private:
 	unsigned nodes_;
 	std::vector<Chunk> chunks_;
 	std::mutex layout_; // whoever maps, or leaves a hole where it will map again
-	std::array<std::vector<int>, 4> children_; // of each thread
+	struct Child {
+		int pid;
+		Chunk *chunk; // that it looks at
+	};
+	std::array<std::vector<Child>, 4> children_; // of each thread
 };
 
 } // namespace pageout::load

@@ -550,6 +550,65 @@ void run_zipf(const Options &options)
 	}
 }
 
+// Memory that a child shares after a fork is the child's as well, whatever the parent says it does not need
+// of its own. Read from swap before, so that neither page table nor folio knows it as dirty.
+void run_free_shared(const Options &options)
+{
+	const std::uint64_t pages = pages_in(options.bytes, "--bytes");
+	const std::uint64_t pressure_pages = pages_in(options.chunk_bytes, "--pressure");
+	check_provoked_page(options, pages);
+	const Mapping memory = Mapping::anonymous(options.bytes, options);
+	Pages shared(options, memory.address(), pages, 0, pages);
+	report_start("free-shared", options.bytes, options.passes, options.seed,
+		     fmt::format(R"(, "pressure_bytes": {})", options.chunk_bytes));
+	const auto begin = now_ns();
+	for (std::uint64_t i = 0; i < pages; ++i)
+		shared.dirty(i, 0);
+	if (madvise(memory.address(), options.bytes, MADV_PAGEOUT) != 0)
+		fail("MADV_PAGEOUT");
+	for (std::uint64_t i = 0; i < pages; ++i)
+		shared.verify(i, 0);
+
+	Turn turn;
+	const pid_t child = fork();
+	if (child < 0)
+		fail("fork");
+	if (child == 0) {
+		int status = 1;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		try {
+			turn.give.reset();
+			if (take_turn(turn.take))
+				for (std::uint64_t i = 0; i < pages; ++i)
+					shared.verify(i, 0);
+			status = 0;
+		} catch (const Corruption &corruption) {
+			report_corruption(corruption);
+			status = 3;
+		} catch (const std::exception &error) {
+			fmt::print(stderr, "pageout-load: free-shared: the child: {}\n", error.what());
+		}
+		_exit(status);
+	}
+	if (madvise(memory.address(), options.bytes, MADV_FREE) != 0)
+		fail("MADV_FREE");
+	for (std::uint64_t pass = 0; pass < options.passes; ++pass) {
+		const Mapping other = Mapping::anonymous(options.chunk_bytes, options);
+		Pages filled(options, other.address(), pressure_pages, pages, pages + pressure_pages);
+		for (std::uint64_t i = 0; i < pressure_pages; ++i)
+			filled.dirty(i, pass);
+	}
+	give_turn(turn.give);
+	int status = 0;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
+		throw ReportedCorruption();
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		throw WorkloadError("free-shared: the child did not get to its end");
+	report_pass(0, {begin, now_ns()}, pages);
+}
+
 void run_alloc_steady(const Options &options)
 {
 	const std::uint64_t chunk_pages = pages_in(options.chunk_bytes, "--chunk");

@@ -60,6 +60,7 @@ void run_random_dirty(const Options &options);
 void run_interleave(const Options &options);
 void run_zipf(const Options &options);
 void run_alloc_steady(const Options &options);
+void run_free_shared(const Options &options);
 
 // Pages verified so far, by all processes that have ended.
 std::uint64_t verified_pages();

@@ -38,7 +38,10 @@ static void trouble_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pageout_trouble(12, ULONG_MAX, 1), 0);
 }
 
-/* Nothing is put off for more than three passes, nor in kswapd's last four, of which the last is at priority 1. */
+/*
+ * Nothing is put off for more than three passes, nor in kswapd's last four, of
+ * which the last is at priority 1.
+ */
 static void calm_test(struct kunit *test)
 {
 	int priority, trouble;

@@ -65,10 +65,7 @@ static void limit_follows_memory_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pageout_queue_limit(0, 1000000), 0UL);
 }
 
-/*
- * Nobody goes away with nothing because something is queued: that could be
- * taken for progress for ever.
- */
+/* What a device has in hand counts while it does anything at all. */
 static void slow_is_not_stuck_test(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, pageout_queue_moves(0));
@@ -78,6 +75,10 @@ static void slow_is_not_stuck_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pageout_queue_moves(ULONG_MAX));
 }
 
+/*
+ * Nobody goes away with nothing because something is queued: that could be
+ * taken for progress for ever.
+ */
 static void enough_test(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, pageout_async_enough(0, 1000, 32));

@@ -364,14 +364,16 @@ MigrationTurn::~MigrationTurn()
 // To another node and back: page by page, a range by its policy, or all of the process.
 void Arena::migrate(Context &context, Chunk &chunk)
 {
-	const MigrationTurn turn(context.board);
-	if (!turn)
-		return;
 	const Range r = range(context, chunk, 512);
 	const unsigned node = unsigned(context.random.below(nodes_));
 	const unsigned long mask = 1ul << node, all = (1ul << nodes_) - 1;
 	constexpr unsigned long bits = 8 * sizeof mask;
-	switch (context.random.below(4)) {
+	const auto way = context.random.below(4);
+	// After all choices, which are the seed's and not those of who comes first.
+	const MigrationTurn turn(context.board);
+	if (!turn)
+		return;
+	switch (way) {
 	case 0:
 	case 1: {
 		context.doing("move_pages");

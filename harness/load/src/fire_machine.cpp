@@ -451,10 +451,10 @@ void break_disks(Context &context)
 			// pages migrate and are reclaimed as all others' are.
 			const auto count = 1 + context.random.below(64);
 			const auto ms = 200 + context.random.below(5000);
-			if (const int error = write_text(folder + name + "/stick", fmt::format("{} {}", count, ms)); error == 0)
-				context.board.stuck.fetch_add(1);
-			else if (error != ENOENT)
-				throw WorkloadError(fmt::format("\"{} {}\" to {}{}/stick: {}", count, ms, folder, name, std::strerror(error)));
+			const auto text = fmt::format("{} {}", count, ms);
+			if (const int error = write_text(folder + name + "/stick", text); error != 0)
+				throw WorkloadError(fmt::format("\"{}\" to {}{}/stick: {}", text, folder, name, std::strerror(error)));
+			context.board.stuck.fetch_add(1);
 			context.rest(ms);
 			write_text(folder + name + "/stick", "0");
 		}

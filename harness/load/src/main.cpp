@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 	app.footer(footer);
 	app.require_subcommand(1);
 
-	std::uint64_t unit = 0, cycle = 0, random = 0, each = 0, hot = 0, held = 0, fit = 0, shared = 0, pressure = 0;
+	std::uint64_t unit = 0, cycle = 0, random = 0, each = 0, hot = 0, held = 0, fit = 0, shared = 0;
 	std::string file_dir = ".", tmpfs_dir = "/tmp";
 	for (const bool tmpfs : {false, true}) {
 		auto *command = commands.add(app, tmpfs ? "mmap-tmpfs" : "mmap-file",
@@ -181,10 +181,9 @@ int main(int argc, char **argv)
 	{
 		auto *command = commands.add(app, "free-shared", "MADV_FREE of memory that a forked child shares, which must keep its own");
 		commands.size(command, "--bytes", shared, "1M", "of memory");
-		commands.size(command, "--pressure", pressure, "60M", "of other memory that is dirtied afterwards, each pass");
+		commands.size(command, "--pressure", options.pressure_bytes, "60M", "of other memory that is dirtied afterwards, each pass");
 		command->callback([&] {
 			options.bytes = shared ? shared : 1 << 20;
-			options.chunk_bytes = pressure ? pressure : 60 << 20;
 			run = run_free_shared;
 		});
 	}

@@ -345,6 +345,33 @@ void run_random_dirty(const Options &options)
 
 namespace {
 
+// What a forked process does, and the end of it: its pages are counted, and what went wrong is its status.
+// 3: a corruption, which has been reported.
+template <typename Work> [[noreturn]] void be_a_child(const std::string &who, std::uint64_t *verified, Work work)
+{
+	int status = 1;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	try {
+		work();
+		status = 0;
+	} catch (const Corruption &corruption) {
+		report_corruption(corruption);
+		status = 3;
+	} catch (const std::exception &error) {
+		fmt::print(stderr, "pageout-load: {}: {}\n", who, error.what());
+	}
+	__atomic_fetch_add(verified, Pages::verified, __ATOMIC_RELAXED);
+	_exit(status);
+}
+
+int wait_for(pid_t child)
+{
+	int status = 0;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
 // A pipe whose tokens say whose turn it is.
 struct Turn {
 	Descriptor take, give;
@@ -445,9 +472,7 @@ void run_interleave(const Options &options)
 		}
 		// A process that goes must be noticed by the next one, and a
 		// parent that goes by all: keep only one's own ends.
-		int status = 1;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		try {
+		be_a_child(fmt::format("interleave: process {}", n), verified, [&] {
 			const bool is_last = n + 1 == options.processes;
 			Descriptor take = std::move(turns[n].take);
 			Descriptor give = std::move(turns[is_last ? 0 : n + 1].give);
@@ -456,15 +481,7 @@ void run_interleave(const Options &options)
 				parent.reset();
 			turns.clear();
 			interleave_child(options, n, pages, take, give, is_last ? &parent : nullptr);
-			status = 0;
-		} catch (const Corruption &corruption) {
-			report_corruption(corruption);
-			status = 3;
-		} catch (const std::exception &error) {
-			fmt::print(stderr, "pageout-load: interleave: process {}: {}\n", n, error.what());
-		}
-		__atomic_fetch_add(verified, Pages::verified, __ATOMIC_RELAXED);
-		_exit(status);
+		});
 	}
 
 	Descriptor first = std::move(turns[0].give);
@@ -493,9 +510,7 @@ void run_interleave(const Options &options)
 	int worst = 0;
 	std::string why;
 	for (std::size_t n = 0; n < children.size(); ++n) {
-		int status = 0;
-		while (waitpid(children[n], &status, 0) < 0 && errno == EINTR)
-			;
+		const int status = wait_for(children[n]);
 		if (WIFSIGNALED(status)) {
 			worst = std::max(worst, 1);
 			why += fmt::format("process {} was killed by signal {}; ", n, WTERMSIG(status));
@@ -555,12 +570,12 @@ void run_zipf(const Options &options)
 void run_free_shared(const Options &options)
 {
 	const std::uint64_t pages = pages_in(options.bytes, "--bytes");
-	const std::uint64_t pressure_pages = pages_in(options.chunk_bytes, "--pressure");
+	const std::uint64_t pressure_pages = pages_in(options.pressure_bytes, "--pressure");
 	check_provoked_page(options, pages);
 	const Mapping memory = Mapping::anonymous(options.bytes, options);
 	Pages shared(options, memory.address(), pages, 0, pages);
 	report_start("free-shared", options.bytes, options.passes, options.seed,
-		     fmt::format(R"(, "pressure_bytes": {})", options.chunk_bytes));
+		     fmt::format(R"(, "pressure_bytes": {})", options.pressure_bytes));
 	const auto begin = now_ns();
 	for (std::uint64_t i = 0; i < pages; ++i)
 		shared.dirty(i, 0);
@@ -570,43 +585,37 @@ void run_free_shared(const Options &options)
 		shared.verify(i, 0);
 
 	Turn turn;
+	const Mapping counts(page_bytes(), MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	auto *verified = static_cast<std::uint64_t *>(counts.address());
 	const pid_t child = fork();
 	if (child < 0)
 		fail("fork");
-	if (child == 0) {
-		int status = 1;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		try {
+	if (child == 0)
+		be_a_child("free-shared: the child", verified, [&] {
+			Pages::verified = 0; // the parent counts its own
 			turn.give.reset();
-			if (take_turn(turn.take))
-				for (std::uint64_t i = 0; i < pages; ++i)
-					shared.verify(i, 0);
-			status = 0;
-		} catch (const Corruption &corruption) {
-			report_corruption(corruption);
-			status = 3;
-		} catch (const std::exception &error) {
-			fmt::print(stderr, "pageout-load: free-shared: the child: {}\n", error.what());
-		}
-		_exit(status);
-	}
+			if (!take_turn(turn.take))
+				throw WorkloadError("the parent is gone");
+			for (std::uint64_t i = 0; i < pages; ++i)
+				shared.verify(i, 0);
+		});
 	if (madvise(memory.address(), options.bytes, MADV_FREE) != 0)
 		fail("MADV_FREE");
 	for (std::uint64_t pass = 0; pass < options.passes; ++pass) {
-		const Mapping other = Mapping::anonymous(options.chunk_bytes, options);
+		const Mapping other = Mapping::anonymous(options.pressure_bytes, options);
 		Pages filled(options, other.address(), pressure_pages, pages, pages + pressure_pages);
 		for (std::uint64_t i = 0; i < pressure_pages; ++i)
 			filled.dirty(i, pass);
 	}
 	give_turn(turn.give);
-	int status = 0;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	const int status = wait_for(child);
+	Pages::verified += *verified;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
 		throw ReportedCorruption();
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		throw WorkloadError("free-shared: the child did not get to its end");
 	report_pass(0, {begin, now_ns()}, pages);
+	provoke(options, 0);
 }
 
 void run_alloc_steady(const Options &options)

@@ -48,6 +48,7 @@ struct Options {
 	std::uint64_t chunk_bytes = 64 << 10; // alloc-steady
 	std::uint64_t allocations = 4096;     // alloc-steady: a pass
 	std::uint64_t interval_us = 1000;     // alloc-steady: between the beginnings of two allocations
+	std::uint64_t pressure_bytes = 60 << 20; // free-shared: a pass
 	Provoke provoke = Provoke::nothing;
 	std::uint64_t provoke_page = 0;
 };

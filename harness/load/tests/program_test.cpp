@@ -172,7 +172,7 @@ TEST(Program, CorruptionIsFoundWhereItIs)
 	for (const std::string workload :
 	     {"random-dirty --bytes 256K", "anon-cycle --bytes 256K", "interleave --processes 4 --bytes-each 64K",
 	      "touch-fit --bytes 256K", "zipf --bytes 256K --theta 0.1 --ops 10000 --write-percent 0",
-	      "alloc-steady --bytes 256K --interval-us 1 --allocations 40 --chunk 16K"}) {
+	      "alloc-steady --bytes 256K --interval-us 1 --allocations 40 --chunk 16K", "free-shared --bytes 256K --pressure 64K"}) {
 		for (const std::string verify : {"full", "word"}) {
 			const auto result = run(workload + " --passes 2 --provoke corrupt-page=21 --verify " + verify);
 			EXPECT_EQ(result.status, 3) << workload << result.text;

@@ -202,6 +202,47 @@ static void shorter_run_test(struct kunit *test)
 		KUNIT_EXPECT_LT(test, pageout_shorter_run(run), run);
 }
 
+/* Half of the pages follow the one before: no less, whatever the batch. */
+static void in_runs_test(struct kunit *test)
+{
+	unsigned int nr, runs;
+
+	/* nothing without a slot says nothing */
+	KUNIT_EXPECT_FALSE(test, pageout_in_runs(0, 0));
+	KUNIT_EXPECT_FALSE(test, pageout_in_runs(1, 1));
+	KUNIT_EXPECT_TRUE(test, pageout_in_runs(2, 1));
+	KUNIT_EXPECT_FALSE(test, pageout_in_runs(3, 2));
+	KUNIT_EXPECT_TRUE(test, pageout_in_runs(32, 4));
+	KUNIT_EXPECT_TRUE(test, pageout_in_runs(32, 16));
+	KUNIT_EXPECT_FALSE(test, pageout_in_runs(32, 17));
+	/* no order at all never passes for one, and one run always does */
+	for (nr = 2; nr <= 2 * PAGEOUT_CLUSTER_MAX; nr++) {
+		KUNIT_EXPECT_FALSE(test, pageout_in_runs(nr, nr));
+		KUNIT_EXPECT_TRUE(test, pageout_in_runs(nr, 1));
+		for (runs = 2; runs <= nr; runs++)
+			if (pageout_in_runs(nr, runs))
+				KUNIT_EXPECT_TRUE(test, pageout_in_runs(nr, runs - 1));
+	}
+}
+
+static void cluster_size_test(struct kunit *test)
+{
+	unsigned int wanted, window;
+
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(32, 8, false), 32U);
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(32, 8, true), 8U);
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(32, 32, true), 32U);
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(8, 256, true), 8U);
+	/* without readahead there is no window to complete */
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(32, 1, true), 32U);
+	KUNIT_EXPECT_EQ(test, pageout_cluster_size(32, 2, true), 2U);
+	for (wanted = PAGEOUT_CLUSTER_MIN; wanted <= PAGEOUT_CLUSTER_MAX; wanted *= 2)
+		for (window = 1; window <= PAGEOUT_CLUSTER_MAX; window *= 2) {
+			KUNIT_EXPECT_EQ(test, pageout_cluster_size(wanted, window, false), wanted);
+			KUNIT_EXPECT_TRUE(test, pageout_cluster_valid(pageout_cluster_size(wanted, window, true)));
+		}
+}
+
 static void neighbour_limit_test(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, pageout_neighbour_limit(0, 8000, 0), 0UL);
@@ -260,6 +301,8 @@ static struct kunit_case pageout_cluster_cases[] = {
 	KUNIT_CASE(walk_properties_test),
 	KUNIT_CASE(cluster_valid_test),
 	KUNIT_CASE(shorter_run_test),
+	KUNIT_CASE(in_runs_test),
+	KUNIT_CASE(cluster_size_test),
 	KUNIT_CASE(neighbour_limit_test),
 	KUNIT_CASE(worth_a_look_test),
 	KUNIT_CASE(take_neighbour_test),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import importlib.machinery
 import importlib.util
@@ -122,6 +123,12 @@ def test_every_fault_fits_the_series() -> None:
     result = command(ROOT / "scripts/mutations", "--list")
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) >= 20
+
+
+def test_the_suites_pass_on_the_host_without_any_fault(tmp_path: Path) -> None:
+    """What a suite uses has to be in tests/kunit_host/shim.h, or no fault of policy can be tried."""
+    tester = script("mutations").Tester(argparse.Namespace(linux=None, out=tmp_path, profile=[]))
+    assert tester.host(None) == ""
 
 
 def test_a_fault_that_does_not_fit_is_named() -> None:

@@ -17,6 +17,7 @@ typedef unsigned long long u64;
 typedef long long s64;
 
 #define BITS_PER_LONG		64
+#define HZ			1000
 #define SWAP_CLUSTER_MAX	32UL
 #define DEF_PRIORITY		12
 #define GFP_KERNEL		0
@@ -24,6 +25,7 @@ typedef long long s64;
 #define fallthrough		__attribute__((__fallthrough__))
 #define min(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a > _b ? _a : _b; })
+#define min3(a, b, c)		min(min(a, b), c)
 #define min_t(t, a, b)		min((t)(a), (t)(b))
 #define max_t(t, a, b)		max((t)(a), (t)(b))
 #define clamp(v, lo, hi)	min(max(v, lo), hi)

@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "pageout/chunks.h"
 #include "report.h"
 #include "workloads.h"
 
@@ -40,8 +41,7 @@ namespace {
 
 constexpr std::uint64_t page_size = 4096;
 constexpr std::size_t words = page_size / sizeof(Word);
-constexpr std::uint64_t huge_bytes = 2 << 20;
-constexpr std::uint64_t huge_pages = huge_bytes / page_size;
+constexpr std::uint64_t huge_bytes = huge_pages * page_size;
 // Workers and their pages, for naming whose content a wrong page holds.
 constexpr unsigned worker_shift = 32;
 
@@ -101,17 +101,13 @@ bool is_zero(ConstPage page)
 Arena::Arena(Context &context, Kind kind, std::uint64_t bytes, unsigned threads, const std::string &directory)
     : kind_(kind), threads_(threads), seed_(context.options.seed), worker_(context.worker), nodes_(memory_nodes())
 {
-	// Sizes that are no multiple of anything: edges of page tables, of
-	// clusters and of huge pages fall everywhere.
-	std::uint64_t left = std::max<std::uint64_t>(bytes / page_size, 64);
 	std::uint64_t first = 0;
-	while (left > 0) {
+	for (const auto size : chunk_sizes(context.random, std::max<std::uint64_t>(bytes / page_size, 64))) {
 		Chunk chunk;
-		chunk.most = std::min(left, huge_pages / 2 + context.random.below(2 * huge_pages));
+		chunk.most = size;
 		chunk.first = first;
 		chunk.offset = first * page_size;
-		first += chunk.most;
-		left -= chunk.most;
+		first += size;
 		chunks_.push_back(std::move(chunk));
 	}
 	if (kind == Kind::shmem) {

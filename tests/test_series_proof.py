@@ -134,12 +134,29 @@ def test_the_suites_pass_on_the_host_without_any_fault(tmp_path: Path) -> None:
 def test_a_fault_that_does_not_fit_is_named() -> None:
     mutations = script("mutations")
     fault = mutations.Mutation("a-fault", "why", "mm/x.c", [("two", "three")], ["uml"])
-    assert mutations.mutated("one two", fault) == "one three"
     for text in ("one", "two two"):
         with pytest.raises(Failure, match="a-fault.*not once"):
-            mutations.mutated(text, fault)
-    patch = mutations.patch_of(fault, "one\ntwo\n")
+            mutations.patch_of(fault, {"mm/x.c": text}, True)
+    patch = mutations.patch_of(fault, {"mm/x.c": "one\ntwo\n"}, True)
     assert "-two\n+three\n" in patch and patch.startswith("From: ")
+    assert mutations.patch_of(fault, {"mm/x.c": "one\ntwo\n"}, False) == ""
+
+
+def test_what_aids_a_fault_is_there_without_it_too(tmp_path: Path) -> None:
+    mutations = script("mutations")
+    fault = mutations.Mutation("a-fault", "why", "mm/x.c", [("two", "three")], ["uml"], [("mm/x.c", "one", "ONE"), ("mm/y.c", "a", "b")])
+    text = {"mm/x.c": "one\ntwo\n", "mm/y.c": "a\n"}
+    with_fault, without = (mutations.patch_of(fault, text, on) for on in (True, False))
+    for patch in (with_fault, without):
+        assert "-one\n" in patch and "+ONE\n" in patch and "--- a/mm/y.c" in patch
+    assert "+three\n" in with_fault and "three" not in without
+    with pytest.raises(Failure, match="in mm/y.c its text is there 0 times"):
+        mutations.patch_of(fault, {**text, "mm/y.c": "c\n"}, False)
+
+    for words, named in (('tests = ["no-such-test"]', "no test 'no-such-test'"), ('tests = ["truncate@no-such"]', "no profile 'no-such'")):
+        (tmp_path / "list.toml").write_text(f'[[mutation]]\nname = "n"\nwhy = "w"\nfile = "mm/x.c"\nold = "a"\nnew = "b"\n{words}\n')
+        with pytest.raises(Failure, match=named):
+            mutations.read_list(tmp_path / "list.toml")
 
 
 @pytest.mark.parametrize("stride", [1, 4])

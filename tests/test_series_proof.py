@@ -153,7 +153,8 @@ def test_what_aids_a_fault_is_there_without_it_too(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="in mm/y.c its text is there 0 times"):
         mutations.patch_of(fault, {**text, "mm/y.c": "c\n"}, False)
 
-    for words, named in (('tests = ["no-such-test"]', "no test 'no-such-test'"), ('tests = ["truncate@no-such"]', "no profile 'no-such'")):
+    for words, named in (('tests = ["no-such-test"]', "no test 'no-such-test'"), ('tests = ["truncate@no-such"]', "no profile 'no-such'"),
+                         ('tests = ["host@kcsan"]', "no test 'host'")):
         (tmp_path / "list.toml").write_text(f'[[mutation]]\nname = "n"\nwhy = "w"\nfile = "mm/x.c"\nold = "a"\nnew = "b"\n{words}\n')
         with pytest.raises(Failure, match=named):
             mutations.read_list(tmp_path / "list.toml")

@@ -4,6 +4,7 @@
  * at, in which order, and which may be taken.
  *
  * Needs: mm/pageout.h pageout_walk_start
+ * Needs: mm/pageout.h pageout_find_run
  */
 #include <kunit/test.h>
 
@@ -202,6 +203,78 @@ static void shorter_run_test(struct kunit *test)
 		KUNIT_EXPECT_LT(test, pageout_shorter_run(run), run);
 }
 
+/* What find_run() is to find, slot by slot. */
+static unsigned int find_run_slowly(const unsigned char *map,
+				    unsigned long start, unsigned long end,
+				    unsigned int nr, unsigned long *found,
+				    unsigned int longest)
+{
+	unsigned int len = 0;
+
+	for (; start < end && longest < nr; start++) {
+		len = map[start] ? 0 : len + 1;
+		if (len > longest) {
+			longest = len;
+			*found = start + 1 - len;
+		}
+	}
+	return longest;
+}
+
+static void find_run_test(struct kunit *test)
+{
+	/* free: 1-2, 4-7, 9, 11-15 */
+	static const unsigned char map[] = {
+		0x3f, 0, 0, 1, 0, 0, 0, 0, 0x40, 0, 0x41, 0, 0, 0, 0, 0,
+	};
+	unsigned long found = 99;
+
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 16, 2, &found, 0), 2U);
+	KUNIT_EXPECT_EQ(test, found, 1UL);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 16, 4, &found, 0), 4U);
+	KUNIT_EXPECT_EQ(test, found, 4UL);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 16, 5, &found, 4), 5U);
+	KUNIT_EXPECT_EQ(test, found, 11UL);
+	/* from the middle of a run; up to the end and no further */
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 5, 9, 4, &found, 0), 3U);
+	KUNIT_EXPECT_EQ(test, found, 5UL);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 11, 14, 8, &found, 0), 3U);
+	KUNIT_EXPECT_EQ(test, found, 11UL);
+	/* not so many in a row: the longest */
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 16, 32, &found, 3), 5U);
+	KUNIT_EXPECT_EQ(test, found, 11UL);
+	/* no longer one than what there is already: nothing is touched */
+	found = 99;
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 16, 32, &found, 5), 5U);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 0, 11, 8, &found, 4), 4U);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 3, 4, 4, &found, 0), 0U);
+	KUNIT_EXPECT_EQ(test, pageout_find_run(map, 7, 7, 4, &found, 0), 0U);
+	KUNIT_EXPECT_EQ(test, found, 99UL);
+}
+
+/* Every map of 12 slots, in which a byte may be what is not free in many ways. */
+static void find_run_properties_test(struct kunit *test)
+{
+	unsigned int bits, nr, longest, i;
+	unsigned char map[12];
+
+	for (bits = 0; bits < 1U << 12; bits++) {
+		for (i = 0; i < 12; i++)
+			map[i] = bits & (1U << i) ? 1 + i * 23 : 0;
+		for (nr = 1; nr <= 13; nr += 2)
+			for (longest = 0; longest < nr; longest++) {
+				unsigned long want = 99, got = 99;
+				unsigned int n;
+
+				n = find_run_slowly(map, 1, 12, nr, &want, longest);
+				KUNIT_ASSERT_EQ(test, n,
+						pageout_find_run(map, 1, 12, nr,
+								 &got, longest));
+				KUNIT_ASSERT_EQ(test, got, want);
+			}
+	}
+}
+
 /* Half of the pages follow the one before: no less, whatever the batch. */
 static void in_runs_test(struct kunit *test)
 {
@@ -301,6 +374,8 @@ static struct kunit_case pageout_cluster_cases[] = {
 	KUNIT_CASE(walk_properties_test),
 	KUNIT_CASE(cluster_valid_test),
 	KUNIT_CASE(shorter_run_test),
+	KUNIT_CASE(find_run_test),
+	KUNIT_CASE(find_run_properties_test),
 	KUNIT_CASE(in_runs_test),
 	KUNIT_CASE(cluster_size_test),
 	KUNIT_CASE(neighbour_limit_test),

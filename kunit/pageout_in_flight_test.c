@@ -4,6 +4,7 @@
  * to swap, and which inactive folio counts as one in use.
  *
  * Needs: mm/pageout.h pageout_in_flight_limit
+ * Needs: mm/pageout.h pageout_in_flight_here
  * Needs: mm/pageout.h pageout_in_use
  */
 #include <kunit/test.h>
@@ -36,6 +37,17 @@ static void limit_grows_with_memory_test(struct kunit *test)
 	}
 }
 
+/* The writes of other nodes, and those to files, end no wait for swap here. */
+static void only_the_node_counts_test(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(0, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(2000, 2000), 2000UL);
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(2000, 0), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(2000, 500), 500UL);
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(0, 5000), 0UL);
+	KUNIT_EXPECT_EQ(test, pageout_in_flight_here(10, 5000), 10UL);
+}
+
 /*
  * Every mapping starts out young: that alone says nothing, and neither does a
  * mark whose folio has not been touched since.
@@ -51,6 +63,7 @@ static void in_use_needs_both_test(struct kunit *test)
 static struct kunit_case pageout_in_flight_cases[] = {
 	KUNIT_CASE(no_limit_unless_asked_test),
 	KUNIT_CASE(limit_grows_with_memory_test),
+	KUNIT_CASE(only_the_node_counts_test),
 	KUNIT_CASE(in_use_needs_both_test),
 	{}
 };

@@ -4,6 +4,7 @@
  * clusters pay, and how full they are.
  *
  * Needs: mm/pageout.h pageout_swapin_window
+ * Needs: mm/pageout.h pageout_swapin_widest
  * Needs: mm/pageout.h pageout_local_mean
  * Needs: mm/pageout.h pageout_fill_mean
  */
@@ -40,6 +41,18 @@ static void window_is_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 32, true, 8), 8U);
 	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 0, false, 8), 8U);
 	KUNIT_EXPECT_EQ(test, pageout_swapin_window(32, 9, true, 1), 1U);
+}
+
+/* vm.page-cluster may be set to 31; a cluster's reach is all that is of use. */
+static void widest_window_test(struct kunit *test)
+{
+	int order;
+
+	KUNIT_EXPECT_EQ(test, pageout_swapin_widest(0), 1UL);
+	KUNIT_EXPECT_EQ(test, pageout_swapin_widest(3), 8UL);
+	KUNIT_EXPECT_EQ(test, pageout_swapin_widest(8), 256UL);
+	for (order = 9; order <= 31; order++)
+		KUNIT_EXPECT_EQ(test, pageout_swapin_widest(order), 256UL);
 }
 
 /* Always a power of two within the limits, and never two steps at once. */
@@ -162,6 +175,7 @@ static struct kunit_case pageout_swapin_cases[] = {
 	KUNIT_CASE(window_grows_with_hits_test),
 	KUNIT_CASE(window_without_hits_test),
 	KUNIT_CASE(window_is_bounded_test),
+	KUNIT_CASE(widest_window_test),
 	KUNIT_CASE(window_properties_test),
 	KUNIT_CASE(window_finds_its_way_test),
 	KUNIT_CASE(clusters_pay_test),

@@ -51,7 +51,7 @@ def test_steps_are_listed_alike_everywhere() -> None:
 
 
 def test_patches_and_commits_agree(base: source.Base, tmp_path: Path) -> None:
-    """What git format-patch makes of the commits is what stands in patches/."""
+    """What git format-patch makes of the commits is what stands in patches/, but for the lines at which another 6.12.y has it."""
     patches = series.read_series(PATCHES)
     commit = series.apply(base, tuple(patches))
     source.git(base.repo, "format-patch", "-q", "--zero-commit", "-N", "-o", str(tmp_path), f"{base.commit}..{commit}")
@@ -61,7 +61,8 @@ def test_patches_and_commits_agree(base: source.Base, tmp_path: Path) -> None:
     def essence(text: str) -> str:
         text = re.sub(r"(?s)\n-- \n[^\n]*\n*$", "\n", text)  # git's version
         text = re.sub(r"^Subject: \[PATCH[^]]*\] ", "Subject: ", text, flags=re.M)
-        text = re.sub(r"^(@@ [^@]+ @@).*$", r"\1", text, flags=re.M)  # the function it is in, which takes git's attributes
+        # Where it is depends on the release; the function that it is in takes git's attributes.
+        text = re.sub(r"^@@ -\d+((?:,\d+)?) \+\d+((?:,\d+)?) @@.*$", r"@@ -\1 +\2 @@", text, flags=re.M)
         text = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+", "index", text, flags=re.M)
         text = re.sub(r"\n[ \t]+", " ", text.partition("\n\n")[0]) + "\n\n" + text.partition("\n\n")[2]
         return text.rstrip() + "\n"
@@ -74,7 +75,8 @@ def test_it_applies_with_quilt(small_tree: Path) -> None:
     env = {"QUILT_PATCHES": str(PATCHES), "QUILT_SERIES": str(PATCHES / "series"), "QUILTRC": "/dev/null"}
     pushed = command("quilt", "push", "-a", cwd=small_tree, env=env)
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
-    assert "offset" not in pushed.stdout and "fuzz" not in pushed.stdout, pushed.stdout
+    # An offset is what the next 6.12.y brings; fuzz is context that has changed.
+    assert "fuzz" not in pushed.stdout, pushed.stdout
     popped = command("quilt", "pop", "-a", cwd=small_tree, env=env)
     assert popped.returncode == 0, popped.stdout + popped.stderr
 

@@ -36,6 +36,16 @@ static inline int fls_long(unsigned long n)
 	return n ? 64 - __builtin_clzl(n) : 0;
 }
 
+static inline void *memchr_inv(const void *start, int c, size_t bytes)
+{
+	const unsigned char *p = start;
+
+	for (; bytes; p++, bytes--)
+		if (*p != (unsigned char)c)
+			return (void *)p;
+	return NULL;
+}
+
 struct bio_vec;
 struct page;
 

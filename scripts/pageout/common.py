@@ -255,7 +255,7 @@ def run(argv: Sequence[str], *, cwd: Path | None = None, env: dict[str, str] | N
                            stdin=subprocess.DEVNULL if data is None else None,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     except FileNotFoundError as e:
-        raise Failure(f"{argv[0]} is not installed\n  remedy: scripts/setup") from e
+        raise Failure(f"{argv[0]} is not installed\n  remedy: scripts/setup full") from e
     result = subprocess.CompletedProcess(p.args, p.returncode, p.stdout.decode(errors="replace"),
                                          p.stderr.decode(errors="replace"))
     if check and p.returncode:
@@ -282,7 +282,7 @@ def stream(argv: Sequence[str], on_line: Callable[[str], None], idle: Callable[[
             p = subprocess.Popen(list(argv), cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                  stdin=source, process_group=0, pass_fds=() if keep_fd is None else (keep_fd,))
     except FileNotFoundError as e:
-        raise Failure(f"{argv[0]} is not installed\n  remedy: scripts/setup") from e
+        raise Failure(f"{argv[0]} is not installed\n  remedy: scripts/setup full") from e
 
     def end_group(signum: int = signal.SIGTERM) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -54,7 +54,8 @@ RUNS = {
     "fio": Run("fio-mmap-dirty"),
     "let-go": Run(str(HERE / "proof" / "let-go.toml"), "base"),
     **{name: Run(str(HERE / "proof" / f"{name}.toml"), "base,full") for name in ("invariants", "disk-errors", "disk-stalls", "fragmented")},
-    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "full") for name in ("truncate", "vmpressure", "swap-limit", "pinned", "in-flight", "kept-order")},
+    **{name: Run(str(HERE / "proof" / f"{name}.toml"), "full") for name in ("truncate", "under-write", "vmpressure", "swap-limit", "pinned", "in-flight",
+                                                                             "kept-order")},
     # A disk with many requests in hand at a time stands still with more of them.
     "disk-stalls-ssd": Run(str(HERE / "proof" / "disk-stalls.toml"), "base,full", ("--disk", "ssd-850pro", "--passes", "20"), full=True),
     "disk-stalls-mglru": Run(str(HERE / "proof" / "disk-stalls.toml"), "base,full", ("--lru", "mglru"), full=True),

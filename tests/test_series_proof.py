@@ -111,6 +111,11 @@ def test_a_folio_may_lose_its_mapping_while_it_is_isolated(guests: Guests) -> No
     assert guests.record("truncate", "full")["status"] == "PASS"
 
 
+@pytest.mark.guest("under-write")
+def test_a_page_may_be_dirtied_again_while_it_is_written(guests: Guests) -> None:
+    assert guests.record("under-write", "full")["status"] == "PASS"
+
+
 @pytest.mark.guest("vmpressure")
 def test_vmpressure_is_told_what_was_scanned(guests: Guests) -> None:
     assert guests.record("vmpressure", "full")["status"] == "PASS"
